@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "mathml",
     "root_pages",
+    "quiet_internals",
 ]
 exclude_patterns = ["README.md", "results", "templates", "_site"]
 myst_enable_extensions = ["dollarmath"]

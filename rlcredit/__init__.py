@@ -5,13 +5,16 @@ What a script or a notebook needs is imported from here. Each name imports its m
 tasks in :mod:`rlcredit.tasks`, formulas in :mod:`rlcredit.formulas`.
 """
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from rlcredit.base.lazy_names import load_lazy_name
 from rlcredit.config.former_names import keep_former_names_importable
 
 if TYPE_CHECKING:
+    from rlcredit.campaign.recorded_campaign import RecordedCampaign, read_campaign
     from rlcredit.cards.card import Card
+    from rlcredit.cli.python_trainer import make_trainer
     from rlcredit.credit.contract import StackError
     from rlcredit.credit.operator import CreditOperator
     from rlcredit.credit.rollout import Rollout
@@ -41,6 +44,7 @@ __all__ = [
     "Policy",
     "PolicyModule",
     "ReasoningGym",
+    "RecordedCampaign",
     "RecordedRun",
     "Records",
     "Rollout",
@@ -50,6 +54,8 @@ __all__ = [
     "StackError",
     "Task",
     "check_stack",
+    "make_trainer",
+    "read_campaign",
     "read_run",
 ]
 
@@ -63,6 +69,7 @@ _MODULES = {
     "Policy": "rlcredit.policy.policy",
     "PolicyModule": "rlcredit.training.module",
     "ReasoningGym": "rlcredit.tasks.reasoning_gym",
+    "RecordedCampaign": "rlcredit.campaign.recorded_campaign",
     "RecordedRun": "rlcredit.record.recorded_run",
     "Records": "rlcredit.tasks.records",
     "Rollout": "rlcredit.credit.rollout",
@@ -72,6 +79,8 @@ _MODULES = {
     "StackError": "rlcredit.credit.contract",
     "Task": "rlcredit.tasks.task",
     "check_stack": "rlcredit.credit.stack_checks",
+    "make_trainer": "rlcredit.cli.python_trainer",
+    "read_campaign": "rlcredit.campaign.recorded_campaign",
     "read_run": "rlcredit.record.recorded_run",
 }
 
@@ -87,3 +96,4 @@ def __dir__() -> list[str]:
 
 
 keep_former_names_importable()
+warnings.filterwarnings("ignore", message="IProgress not found")  # progress bars of libraries, which no cell shows

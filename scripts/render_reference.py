@@ -24,9 +24,12 @@ from option_tables import render_options
 
 import callbacks
 import rlcredit.losses
+from rlcredit.cli.new_operator import render_operator
 from rlcredit.credit.catalogue import find_operator_classes
+from rlcredit.credit.rollout import FACTS, FIELDS, Rollout
 from rlcredit.losses import PolicyLoss
 from rlcredit.pages.tables import Table
+from rlcredit.training.metric_glossary import METRICS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "reference"
@@ -157,11 +160,46 @@ def collect_formula_docstrings(kind: type) -> dict[str, str]:
     return shared | own
 
 
+def render_metrics() -> str:
+    """Return every metric of a default run with its meaning."""
+    rows = [(f"`{name}`", each.meaning, each.unit or "-", each.taken or "-") for name, each in METRICS.items()]
+    return Table(("metric", "meaning", "unit", "where it is taken"), rows).to_markdown()
+
+
+def render_rollout_fields() -> str:
+    """Return the fields that an operator may name, facts first, with shape, meaning and neutral value."""
+    described = {
+        p.arg_name: render_one_line(p.description or "") for p in parse_parameters(inspect.getdoc(Rollout) or "")
+    }
+    rows = []
+    for name in sorted(FIELDS, key=lambda each: (each not in FACTS, list(described).index(each))):
+        text, _, neutral = described[name].partition("; neutral: ")
+        shape = re.search(r", `(\([^`]*\))`(?: (\w+))?", text)
+        meaning = text.replace(shape[0], "") if shape else text
+        written = "-" if name in FACTS else neutral.rstrip(".") or describe_neutral_default(name)
+        rows.append(
+            (f"`{name}`", f"`{shape[1]}` {shape[2] or ''}".strip() if shape else "-", meaning.rstrip("."), written)
+        )
+    return Table(("field", "shape", "meaning", "neutral value"), rows).to_markdown()
+
+
+def render_operator_file() -> str:
+    """Return the file that ``rlcredit new operator my_operator.py`` writes."""
+    return f"```python\n# my_operator.py\n{render_operator('MyOperator')}```"
+
+
+def describe_neutral_default(name: str) -> str:
+    """Return the neutral value of a field whose description names none."""
+    return {"logprobs": "`old_logprobs`"}[name]
+
+
 CONTENTS: dict[str, dict[str, Callable[[], str]]] = {
     "operators.md": {"operators": render_operators},
     "probes.md": {"probes": render_probes},
     "losses.md": {"losses": render_losses},
     "configuration.md": {"options": render_options},
+    "metrics.md": {"metrics": render_metrics},
+    "../howto/operator.md": {"file": render_operator_file, "fields": render_rollout_fields},
 }
 
 

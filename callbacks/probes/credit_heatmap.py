@@ -12,6 +12,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import surprisal
+from rlcredit.pages.notebook_views import InlinePage
 from rlcredit.pages.page_template import load_page_template
 from rlcredit.record.artifacts import is_picture_due, publish_text
 
@@ -85,8 +86,8 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
         publish_text(trainer, f"heatmap/{self.label}_step_{batch.step:06d}.html", self.render_html(batch))
 
     def render_html(self, rollout: Rollout) -> str:
-        """Return the page of a rollout."""
-        return load_page_template(self.TEMPLATE).render(content=self.collect_page(rollout))
+        """Return the page of a rollout; a notebook shows it as the result of a cell."""
+        return InlinePage(load_page_template(self.TEMPLATE).render(content=self.collect_page(rollout)))
 
     def collect_page(self, rollout: Rollout) -> dict[str, Any]:
         """Return what the page shows, as JSON knows it."""
@@ -129,7 +130,7 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
         """Return one completion with the values of every layer."""
         length, judged = int(rollout.mask[row].sum()), bool(rollout.judged[row])
         record: dict[str, Any] = {
-            "prompt": rollout.sources[row // rollout.group_size][1].text,
+            "prompt": rollout.sources[row // rollout.group_size][1].text if rollout.sources else "",
             "tokens": rollout.tokens[row],
             "correct": rollout.correct[row].item() if judged else None,
             "reward": rollout.rewards[row].item(),

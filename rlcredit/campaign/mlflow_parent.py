@@ -12,7 +12,7 @@ from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.run_spec import RunSpec
 from rlcredit.record.destination import CONTEXT
 from rlcredit.record.mlflow_client import connect_to_mlflow, make_mlflow_database
-from rlcredit.record.mlflow_run import find_or_make_experiment
+from rlcredit.record.mlflow_experiment import choose_free_run_name, find_or_make_experiment
 
 
 class MLflowParentRun:
@@ -42,7 +42,8 @@ class MLflowParentRun:
         self.experiment = find_or_make_experiment(client, mlflow["experiment_name"])
         if self.run_id is None:
             tags = {**self.tags, "declaration_sha256": declaration.sha256}
-            self.run_id = client.create_run(self.experiment, tags=tags, run_name=declaration.name).info.run_id
+            name = choose_free_run_name(client, self.experiment, declaration.name)
+            self.run_id = client.create_run(self.experiment, tags=tags, run_name=name).info.run_id
             ledger.write_entries(mlflow_run=self.run_id)
         client.update_run(self.run_id, status="RUNNING")
         self.client = client

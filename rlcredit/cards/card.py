@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -25,6 +26,7 @@ from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.json_shapes import Shape, read_stored_json
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.oracle import TrueCredit
+from rlcredit.pages.notebook_views import InlinePage
 
 SECTIONS = {
     "batch": "What it does to a batch",
@@ -134,6 +136,14 @@ class Card:
     def folder_stem(self) -> str:
         """Name of the card's folder among those of its test policy and budget."""
         return name_card_folder(self.name, self.baseline)
+
+    def _repr_html_(self) -> str:
+        """Return the card's page in a frame, for a notebook."""
+        from rlcredit.cards.card_page import write_card_page  # noqa: PLC0415  (it imports this module)
+
+        with tempfile.TemporaryDirectory() as folder:
+            page = write_card_page([self], Path(folder)).read_text(encoding="utf-8")
+        return InlinePage(page)._repr_html_()
 
     def finding(self, name: str) -> Finding | None:
         """Return the finding with a name; None if there is none."""

@@ -16,6 +16,19 @@ def make_list_parser() -> CommandParser:
     return parser
 
 
+def make_new_parser() -> CommandParser:
+    """Return the parser of ``rlcredit new``."""
+    parser = CommandParser(
+        "rlcredit new",
+        "operator FILE",
+        "Write a file to start from: a working operator.",
+        ["rlcredit new operator my_operator.py"],
+    )
+    parser.add_argument("kind", choices=["operator"], metavar="operator", help="kind of file that is written")
+    parser.add_argument("file", type=parse_path, metavar="FILE", help="file to write; its name names the class")
+    return parser
+
+
 def make_try_parser() -> CommandParser:
     """Return the parser of ``rlcredit try``."""
     parser = CommandParser(

@@ -27,6 +27,12 @@ COMMANDS = {
         "rlcredit.cli.command_options:make_list_parser",
         "rlcredit.cli.listing:run_list_command",
     ),
+    "new": Command(
+        "prepare",
+        "write a file to start from: a working operator",
+        "rlcredit.cli.command_options:make_new_parser",
+        "rlcredit.cli.new_operator:run_new_command",
+    ),
     "explain": Command(
         "prepare",
         "check a configuration, and print it as the program it is",

@@ -39,7 +39,8 @@ def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str
     if to is not None:
         local = to.tracking_uri is not None and to.tracking_uri.startswith(SQLITE)
         where = f"mlflow ui --backend-store-uri {to.tracking_uri}" if local else to.shown_address
-        lines.append(f"in MLflow: run {to.run_name} of experiment {to.experiment_name}, {where}")
+        lines.append(f"in MLflow: run {to.shown_name or to.run_name} of experiment {to.experiment_name}, {where}")
+        lines += [f"its page: {to.page}"] if to.page else []
     return "\n".join(lines)
 
 

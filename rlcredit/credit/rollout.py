@@ -19,6 +19,7 @@ from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.uncertainty import surprisal
+from rlcredit.pages.notebook_views import render_credit_rows
 
 
 class ValueOracle(Protocol):
@@ -240,6 +241,20 @@ class Rollout:
         """True on the sampled tokens of judged completions, which statistics are taken over, shape ``(B, T)`` bool."""
         return self.mask & self.judged[:, None]
 
+    def _repr_html_(self) -> str:
+        """Return some completions, coloured by their credit, for a notebook."""
+        completions, group = self.mask.shape[0], self.group_size
+        title = f"Rollout at step {self.step}: {completions // group} prompts x {group} completions"
+        shown = []
+        for row in self.evenly_spaced_rows(SHOWN_ROWS):
+            verdict = "right" if self.correct[row] > 0.5 else "wrong"
+            credit = self.advantages[row][self.mask[row]].tolist()
+            label = f"prompt {row // group}: {verdict if self.judged[row] else 'unjudged'}"
+            shown.append((label, list(zip(self.tokens[row], credit, strict=False))))
+        return render_credit_rows(
+            title, shown, "Green: more likely. Red: less likely. Point at a token for its number."
+        )
+
     def evenly_spaced_rows(self, number: int) -> list[int]:
         """Return ``number`` rows at equal distances, the first and the last among them; all if there are no more."""
         return evenly_spaced_rows(len(self.mask), number)
@@ -288,6 +303,10 @@ class Rollout:
         if of == 1:
             return self
         return self.select_rows(torch.arange(len(self.mask), device=self.mask.device).chunk(of)[number])
+
+
+SHOWN_ROWS = 8
+"""Completions that a notebook shows of a rollout."""
 
 
 def _refuse_wrong_shapes(rollout: Rollout) -> None:

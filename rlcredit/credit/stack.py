@@ -57,8 +57,10 @@ class CreditStack(Callback):
 
         """
         fresh = rollout.copy_with_neutral_ledger()
+        fresh.trail = ()
         for operator in self.operators:
             operator.assign_checked(fresh)
+            note_credit(fresh, operator)
         return fresh
 
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
@@ -101,10 +103,15 @@ class CreditStack(Callback):
         for operator in self.operators:
             with cast("PolicyModule", pl_module).stop_on_not_finite(batch):
                 metrics = operator.assign_checked(batch, watch=self._watches)
-            if "advantages" in operator.writes:
-                batch.trail = (*batch.trail, (operator.label, batch.advantages))
+            note_credit(batch, operator)
             _log_metrics(trainer, pl_module, operator, metrics, len(batch.mask))
         self._watches = False
+
+
+def note_credit(rollout: Rollout, operator: CreditOperator) -> None:
+    """Add the credit after an operator to the rollout's trail, if the operator writes any."""
+    if "advantages" in operator.writes:
+        rollout.trail = (*rollout.trail, (operator.label, rollout.advantages))
 
 
 def _log_metrics(

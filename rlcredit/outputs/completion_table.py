@@ -12,7 +12,7 @@ from rlcredit.training.module import PolicyModule
 
 
 class CompletionTable(Callback):
-    """Write prompt, completion, reward and per-token advantage of some rollouts.
+    """Write prompt, reference answer, completion, verdict, reward and per-token advantage of some rollouts.
 
     Args:
         every_n_steps: Steps from one table to the next.
@@ -46,12 +46,22 @@ class CompletionTable(Callback):
             credit = rollout.advantages[row][rollout.mask[row]].tolist()
             prompt = rollout.prompt_ids[row]
             prompt = prompt[policy.prompt_mask(prompt)]
+            source = rollout.sources[row // rollout.group_size][1]
             yield {
                 "step": rollout.step,
                 "prompt": policy.tokenizer.decode(prompt, skip_special_tokens=True).strip(),
+                "reference": source.reference,
                 "completion": "".join(rollout.tokens[row]),
+                "verdict": name_verdict(rollout, row),
                 "reward": rollout.rewards[row].item(),
                 "credit": " ".join(f"{piece}[{a:+.2f}]" for piece, a in zip(rollout.tokens[row], credit, strict=True)),
                 "tokens": rollout.tokens[row],
                 "advantages": [round(advantage, 6) for advantage in credit],
             }
+
+
+def name_verdict(rollout: Rollout, row: int) -> str:
+    """Return the verdict on a completion: ``right``, ``wrong``, or ``unjudged`` where the verifier could not tell."""
+    if not rollout.judged[row]:
+        return "unjudged"
+    return "right" if rollout.correct[row] > 0.5 else "wrong"

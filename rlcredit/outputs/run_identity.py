@@ -20,14 +20,21 @@ from rlcredit.training.module import PolicyModule
 MOST = 300
 """Parameters of a run; its whole configuration is an artifact."""
 
-OPTIMIZER = frozenset(["lr", "betas", "eps", "weight_decay", "momentum"])
-"""Of an optimizer's settings, those that are not about how it is computed."""
+TWICE = frozenset(
+    [
+        *("sampling.completions", "sampling.max_tokens", "sampling.temperature"),
+        *("task.prompts_per_step", "task.seed", "trainer.max_steps", "updates_per_rollout", "minibatches"),
+    ]
+)
+"""Parameters that a run shows under a shorter name, or among its tags."""
 
 
 def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
-    """Return numbers, words and short lists by dotted names, such as ``optimizer.lr``, ``GTPO.beta`` and ``task.name``.
+    """Return what distinguishes a run, by dotted names such as ``optimizer.lr``, ``GTPO.beta`` and ``task.name``.
 
-    A second operator of one class is ``GTPO_2``, as in metrics.
+    These are numbers, words and short lists: all arguments of operators and of the loss, and of everything else those
+    that differ from their defaults; the whole configuration is an artifact. A second operator of one class is
+    ``GTPO_2``, as in metrics.
 
     Args:
         trainer: Trainer with the stack.
@@ -36,6 +43,7 @@ def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) 
 
     """
     optimizer = module.optimizer([torch.nn.Parameter(torch.zeros(1))])
+    own = {name: optimizer.defaults.get(name) for name in inspect.signature(type(optimizer)).parameters}
     named: dict[str, Any] = {
         "policy": module.policy,
         "sampling": module.sampling,
@@ -43,47 +51,65 @@ def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) 
         "loss": module.loss,
         "task": task,
     }
+    flat = {
+        "optimizer.class": type(optimizer).__name__,
+        **dict(_flatten_arguments("optimizer", optimizer, values=own)),
+        "optimizer.lr": optimizer.defaults["lr"],
+        "scheduler.class": type(module.scheduler(optimizer)).__name__ if module.scheduler else None,
+        "trainer.precision": None if trainer.precision == "32-true" else trainer.precision,
+        "trainer.gradient_clip_val": trainer.gradient_clip_val,
+    }
+    for prefix, thing in named.items():
+        flat |= dict(_flatten_arguments(prefix, thing, defaults=prefix == "loss"))
+    flat = {name: value for name, value in flat.items() if value not in (None, "") and name not in TWICE}
     counts: dict[str, int] = {}
     for operator in select_operators(read_callbacks(trainer)):
         label = type(operator).__name__
         counts[label] = counts.get(label, 0) + 1
-        named[label if counts[label] == 1 else f"{label}_{counts[label]}"] = operator
-    flat = {
-        "optimizer.class": type(optimizer).__name__,
-        "scheduler.class": type(module.scheduler(optimizer)).__name__ if module.scheduler else None,
-        "trainer.max_steps": trainer.max_steps,
-        "trainer.precision": trainer.precision,
-        "trainer.gradient_clip_val": trainer.gradient_clip_val,
-        "updates_per_rollout": module.updates_per_rollout,
-        "minibatches": module.minibatches,
-    }
-    for name in sorted(OPTIMIZER & optimizer.defaults.keys()):
-        flat |= dict(_flatten_value(f"optimizer.{name}", optimizer.defaults[name]))
-    for prefix, thing in named.items():
-        flat |= dict(_flatten_arguments(prefix, thing))
+        label = label if counts[label] == 1 else f"{label}_{counts[label]}"
+        flat |= dict(_flatten_arguments(label, operator, defaults=True))
     return dict(list(flat.items())[:MOST])
 
 
-def _flatten_arguments(prefix: str, thing: Any) -> Iterator[tuple[str, Any]]:
-    """Yield an object's arguments, as far as they are stored under their own names, and those of objects inside it."""
-    if prefix in ("loss", "task") or "." in prefix:
+def _flatten_arguments(
+    prefix: str, thing: Any, defaults: bool = False, values: Mapping[str, Any] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Yield an object's arguments, as far as they are stored under their own names, and those of objects inside it.
+
+    Args:
+        prefix: First part of the names.
+        thing: Object with the arguments.
+        defaults: Whether arguments at their defaults are yielded, too.
+        values: What it stores, by name; its attributes if None.
+
+    """
+    if prefix in ("loss", "task") or ("." in prefix and not prefix.startswith("policy.")):
         yield f"{prefix}.class", type(thing).__name__
     inits = [cls.__init__ for cls in type(thing).__mro__ if "__init__" in vars(cls) and cls.__module__ != "builtins"]
-    for name in dict.fromkeys(name for init in inits for name in inspect.signature(init).parameters):
-        if hasattr(thing, name):
-            yield from _flatten_value(f"{prefix}.{name}", getattr(thing, name))
+    arguments = {name: each for init in reversed(inits) for name, each in inspect.signature(init).parameters.items()}
+    values = {name: getattr(thing, name) for name in arguments if hasattr(thing, name)} if values is None else values
+    for name, argument in arguments.items():
+        if name in values and (defaults or not _is_default(values[name], argument.default)):
+            yield from _flatten_value(f"{prefix}.{name}", values[name], defaults)
 
 
-def _flatten_value(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether an argument has its default; one that is made where the default is None counts if it is as made."""
+    if value is None or isinstance(value, str | int | float | bool | list | tuple | Mapping):
+        return type(value) is type(default) and value == default
+    return default is None and not any(True for _ in _flatten_arguments("", value))
+
+
+def _flatten_value(name: str, value: Any, defaults: bool) -> Iterator[tuple[str, Any]]:
     if value is None or isinstance(value, str | int | float | bool):
         yield name, value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _flatten_value(f"{name}.{key}", inner)
+            yield from _flatten_value(f"{name}.{key}", inner, defaults)
     elif isinstance(value, list | tuple) and all(isinstance(item, str | int | float) for item in value):
         yield name, ", ".join(map(str, value))
     elif type(value).__module__.startswith(("rlcredit.", "callbacks.")):
-        yield from _flatten_arguments(name, value)
+        yield from _flatten_arguments(name, value, defaults)
 
 
 def make_run_tags(condition: str, seed: int) -> dict[str, str]:

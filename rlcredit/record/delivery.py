@@ -23,6 +23,10 @@ SILENCE = 30.0
 
 KIND = "delivery"
 
+EPOCH = "epoch"
+"""A metric that Lightning adds to every step; it says how often a run has gone through its questions, and hides others.
+"""
+
 
 class RecordDelivery:
     """Send the record of a run to MLflow, each point once, and its files.
@@ -112,6 +116,8 @@ class RecordDelivery:
         """Return the points of a line that MLflow does not hold yet and that are not in ``waiting``; add them there."""
         points = []
         for name, value in entry.get("metrics", {}).items():
+            if name == EPOCH:
+                continue
             point = (clean_mlflow_name(name), entry["step"])
             if point not in self.held and point not in waiting:
                 waiting.add(point)

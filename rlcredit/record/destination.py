@@ -12,6 +12,7 @@ from typing import Any
 from rlcredit.base.files import replace_file
 from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch
 from rlcredit.record.mlflow_client import SQLITE
+from rlcredit.record.mlflow_experiment import RUNS_PAGE
 
 USUAL = f"{SQLITE}mlflow.db"
 """The tracker of the shipped configurations: a database in the working directory."""
@@ -30,8 +31,13 @@ SHAPE: Shape = {
     "status?": TEXT_OR_NULL,
     "closes?": [str],
     "removes?": [str],
+    "experiment_id?": TEXT_OR_NULL,
+    "shown_name?": TEXT_OR_NULL,
 }
 """What a destination is saved as."""
+
+LOCAL_PAGES = "http://127.0.0.1:5000"
+"""Address at which ``mlflow ui`` shows a database, unless it is told another."""
 
 _saving = threading.Lock()
 
@@ -54,6 +60,8 @@ class MLflowDestination:
         status: Status with which the run has ended; None while it goes on.
         closes: Runs of earlier attempts in the same folder, which may still say that they go on.
         removes: Runs that this one has replaced, which are still to be deleted.
+        experiment_id: Id of the experiment, None until the run has been made.
+        shown_name: Name that MLflow shows: that of the run, numbered where another has it.
 
     """
 
@@ -68,6 +76,8 @@ class MLflowDestination:
     status: str | None = None
     closes: list[str] = dataclasses.field(default_factory=list)
     removes: list[str] = dataclasses.field(default_factory=list)
+    experiment_id: str | None = None
+    shown_name: str | None = None
 
     @property
     def address(self) -> str:
@@ -86,6 +96,18 @@ class MLflowDestination:
     def shown_address(self) -> str:
         """Return the address for people; one that comes from the environment may hold a password."""
         return self.tracking_uri or "the address in MLFLOW_TRACKING_URI"
+
+    @property
+    def page(self) -> str | None:
+        """Return the address of the experiment's runs on MLflow's pages; None while it is not known, or secret.
+
+        A database is shown by ``mlflow ui`` at its usual address.
+        """
+        address = self.tracking_uri or ""
+        served = LOCAL_PAGES if address.startswith(SQLITE) else address.rstrip("/")
+        if self.experiment_id is None or not served.startswith("http"):
+            return None
+        return f"{served}/#/experiments/{self.experiment_id}/{RUNS_PAGE}"
 
     def redirect(self, tracking_uri: str | None, experiment_name: str) -> "MLflowDestination":
         """Return this destination for another tracker or experiment, or itself if they are the same."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from rlcredit.record.destination import MLflowDestination
 from rlcredit.record.mlflow_client import connect_to_mlflow, make_mlflow_database
-from rlcredit.record.tracker_refusals import DELETED, TrackerRefusal
+from rlcredit.record.mlflow_experiment import choose_free_run_name, find_or_make_experiment
 
 BATCH = 1000
 """Most metrics that MLflow takes in one request."""
@@ -42,8 +42,10 @@ class MLflowRun:
     def list_points(self) -> set[Point] | None:
         """Return every metric and step that the run holds; None if there is no such run, or it was deleted."""
         run_id = self.destination.run_id
-        if run_id is None or (run := self._find_active_run(run_id)) is None:
+        run = None if run_id is None else self._find_active_run(run_id)
+        if run is None:
             return None
+        self.destination.experiment_id, self.destination.shown_name = run.info.experiment_id, run.info.run_name
         return {(key, m.step) for key in run.data.metrics for m in self.client.get_metric_history(run_id, key)}
 
     def _find_active_run(self, run_id: str) -> Any:
@@ -63,13 +65,15 @@ class MLflowRun:
         from mlflow.tracking.context.registry import resolve_tags  # noqa: PLC0415
 
         to = self.destination
-        home = find_or_make_experiment(self.client, to.experiment_name, to.artifact_location)
+        home = to.experiment_id = find_or_make_experiment(self.client, to.experiment_name, to.artifact_location)
         tags = resolve_tags({**to.tags, KEY: str(to.key)})
         for run in self.client.search_runs([home], f"tags.`{KEY}` = '{to.key}'", max_results=1):
             for name, value in tags.items():
                 self.client.set_tag(run.info.run_id, name, value)
+            to.shown_name = run.info.run_name
             return run.info.run_id
-        return self.client.create_run(home, tags=tags, run_name=to.run_name).info.run_id
+        to.shown_name = choose_free_run_name(self.client, home, to.run_name)
+        return self.client.create_run(home, tags=tags, run_name=to.shown_name).info.run_id
 
     def mark_running(self) -> None:
         """Mark the run as running."""
@@ -135,21 +139,6 @@ class MLflowRun:
 
 TABLES = "mlflow.loggedArtifacts"
 """The tag by which MLflow's pages know which artifacts are tables."""
-
-
-def find_or_make_experiment(client: Any, name: str, artifact_location: str | None = None) -> str:
-    """Return the id of an experiment, which is made if there is none of this name.
-
-    Raises:
-        TrackerRefusal: there was one, and it has been deleted.
-
-    """
-    existing = client.get_experiment_by_name(name)
-    if existing is None:
-        return client.create_experiment(name, artifact_location=artifact_location)
-    if existing.lifecycle_stage == "deleted":
-        raise TrackerRefusal(DELETED.format(name=name, id=existing.experiment_id))
-    return existing.experiment_id
 
 
 def clean_mlflow_name(name: str) -> str:

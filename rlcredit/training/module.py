@@ -280,6 +280,8 @@ class PolicyModule(LightningModule):
             {"train/loss": loss.detach(), **{f"train/{name}": value for name, value in reported.items()}},
             len(part.mask),
         )
+        rate = self.trainer.optimizers[0].param_groups[0]["lr"]
+        self.log("train/learning_rate", torch.tensor(rate, dtype=torch.float64), batch_size=1)
         for name, value in compared.items():
             over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
             self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)

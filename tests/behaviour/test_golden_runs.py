@@ -73,6 +73,9 @@ COUNTS = "tokens"
 """First part of the names of counts, and their key in held-out files. Runs counted none when they were recorded; what
 the counts are is checked against rollouts in ``test_token_counts.py``."""
 
+LATER = {"train/learning_rate", "reference", "verdict"}
+"""A metric, and columns of tables, that runs did not write when they were recorded."""
+
 FIGURES = ("train/reward", "train/loss", "train/gradient_norm")
 
 
@@ -151,7 +154,7 @@ def recorded(run):
         (entry["step"], name, value)
         for entry in entries
         for name, value in entry.get("metrics", {}).items()
-        if not CLOCKS.search(name) and name.partition("/")[0] != COUNTS
+        if not CLOCKS.search(name) and name.partition("/")[0] != COUNTS and name not in LATER
     )
 
 
@@ -161,6 +164,8 @@ def tables(run, *folders):
         content = json.loads(path.read_text())
         if path.parent.name == "held_out":
             del content[COUNTS]
+        if path.parent.name == "completions":
+            content = [{name: value for name, value in row.items() if name not in LATER} for row in content]
         yield from (path.name, json.dumps(content, sort_keys=True))
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,15 @@ def test_every_public_name_is_what_a_type_checker_is_shown():
     for name in rlcredit.__all__:
         found = getattr(rlcredit, name)
         assert (found.__module__, found.__name__) == (rlcredit._MODULES[name], name)
+
+
+def test_the_reference_begins_with_the_thirty_names_that_people_import():
+    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    shown = [path.rpartition(".") for path in re.findall(r"^   ~(\S+)$", page, re.MULTILINE)]
+    assert {f"{module}.{name}" for name, module in rlcredit._MODULES.items()} <= {"".join(each) for each in shown}
+    assert len(shown) == 30
+    for module, _, name in shown:
+        assert getattr(importlib.import_module(module), name).__module__ == module
 
 
 def test_every_formula_is_imported_from_its_package():

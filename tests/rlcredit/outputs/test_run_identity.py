@@ -8,7 +8,8 @@ from callbacks.tokens.gtpo import GTPO
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.formulas.gates import AdaptiveEta
 from rlcredit.losses import KLPenalty
-from rlcredit.outputs.run_identity import collect_flat_parameters
+from rlcredit.outputs.run_identity import TWICE, collect_flat_parameters
+from rlcredit.policy.policy import LoRA, Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
 
@@ -34,16 +35,22 @@ def test_numbers_of_stack_optimizer_sampling_and_task_have_names_of_their_own():
         "loss.class": "KLPenalty",
         "loss.beta": 0.04,
         "loss.loss.class": "ImportanceSampling",
-        "sampling.temperature": 0.7,
-        "sampling.completions": 8,
         "validation.completions": 4,
-        "policy.path": "tiny",
-        "policy.lora.rank": 16,
         "task.class": "ReasoningGym",
         "task.name": "chain_sum",
         "task.config.min_terms": 3,
-        "task.prompts_per_step": 2,
-        "trainer.max_steps": 7,
     }
     assert {name: flat.get(name) for name in expected} == expected
+    assert not flat.keys() & TWICE
+    assert "policy.path" not in flat  # the embedded policy is the default
+    assert "optimizer.eps" not in flat
     assert not any("object at" in str(value) for value in flat.values())
+
+
+def test_a_setting_that_is_no_default_is_a_parameter():
+    trainer = SimpleNamespace(callbacks=[], max_steps=7, precision="bf16-mixed", gradient_clip_val=None)
+    module = PolicyModule(policy=Policy(lora=LoRA(rank=8)), validation=Sampling(temperature=0.3))
+    flat = collect_flat_parameters(trainer, module, ReasoningGym("chain_sum", solved_at=0.5))
+    assert (flat["policy.lora.rank"], flat["validation.temperature"], flat["task.solved_at"]) == (8, 0.3, 0.5)
+    assert flat["trainer.precision"] == "bf16-mixed"
+    assert "trainer.gradient_clip_val" not in flat

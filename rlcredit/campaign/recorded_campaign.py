@@ -1,0 +1,68 @@
+"""A campaign read back from its folder, as tables of pandas; its runs may still go on."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlcredit.campaign.campaign_record import CampaignRecord
+from rlcredit.campaign.record_schema import restore_declaration
+from rlcredit.campaign.run_spec import list_run_specs
+from rlcredit.record.recorded_run import read_run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordedCampaign:
+    """The runs of a campaign that have begun.
+
+    Attributes:
+        runs: One row per run, indexed by ``condition`` and ``seed``: its ``state``, its ``steps`` and its ``folder``.
+        metrics: Metrics, indexed by ``condition``, ``seed`` and ``step``; columns as of
+            :class:`rlcredit.record.recorded_run.RecordedRun`.
+        held_out: Held-out answers, one row each: ``condition``, ``seed``, ``step``, ``set``, ``question``, ``sample``
+            and ``right``.
+
+    """
+
+    runs: "pd.DataFrame"
+    metrics: "pd.DataFrame"
+    held_out: "pd.DataFrame"
+
+
+KEYS: list[Any] = ["condition", "seed"]
+
+
+def read_campaign(folder: Path | str) -> RecordedCampaign:
+    """Read the folder of a campaign.
+
+    Args:
+        folder: Folder of the campaign, such as ``campaigns/first``.
+
+    Raises:
+        ValueError: there is no campaign in it, or none of its runs has begun.
+
+    """
+    import pandas as pd  # noqa: PLC0415  (half a second, which other uses of this package do not pay)
+
+    root = Path(folder)
+    ledger = CampaignRecord(root)
+    if not ledger.is_fixed:
+        raise ValueError(f"{root} holds no campaign: there is no {ledger.path.name} in it. Pass a campaign's folder.")
+    specs = list_run_specs(restore_declaration(ledger.content, ledger.path), root)
+    begun = {(spec.condition, spec.seed): spec for spec in specs if spec.run_folder.record.is_file()}
+    if not begun:
+        raise ValueError(f"{root}: no run of this campaign has begun. Run it with `rlcredit campaign`.")
+    read = {key: read_run(spec.folder) for key, spec in begun.items()}
+    rows = [
+        (ledger.run_entry(spec).get("state", "not begun"), int(read[key].metrics.index.max()), spec.folder.as_posix())
+        for key, spec in begun.items()
+    ]
+    index = pd.MultiIndex.from_tuples(list(begun), names=KEYS)
+    answers = pd.concat({key: run.held_out for key, run in read.items()}, names=KEYS)
+    return RecordedCampaign(
+        runs=pd.DataFrame(rows, index=index, columns=["state", "steps", "folder"]),
+        metrics=pd.concat({key: run.metrics for key, run in read.items()}, names=KEYS),
+        held_out=answers.reset_index(KEYS).reset_index(drop=True),
+    )

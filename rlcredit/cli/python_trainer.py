@@ -1,0 +1,58 @@
+"""A trainer for scripts and notebooks: Lightning's, with what every run needs and without what says nothing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch import Callback, Trainer
+
+from rlcredit.cli.quiet_libraries import silence_libraries
+from rlcredit.outputs.completion_table import CompletionTable
+from rlcredit.outputs.held_out import HeldOutVerdicts
+from rlcredit.record import RunRecord
+from rlcredit.run_folder.layout import RunFolder
+from rlcredit.supervision.progress import make_progress_display
+
+
+def make_trainer(
+    callbacks: Sequence[Callback],
+    folder: Path | str,
+    max_steps: int,
+    val_check_interval: int | None = None,
+    **more: Any,
+) -> Trainer:
+    """Return a trainer that writes its record, held-out verdicts and completions into a folder, and prints few lines.
+
+    Args:
+        callbacks: Operators of the stack, from top to bottom, and any other callbacks.
+        folder: Folder of the run; a record in it is replaced.
+        max_steps: Optimizer steps to take.
+        val_check_interval: Steps from one held-out evaluation to the next; one after the last step if None.
+        more: Further arguments of Lightning's ``Trainer``, which replace those set here.
+
+    Example:
+        >>> import tempfile
+        >>> from callbacks import GRPO
+        >>> trainer = make_trainer([GRPO()], tempfile.mkdtemp(), max_steps=4)
+        >>> trainer.max_steps, trainer.check_val_every_n_epoch, type(trainer.logger).__name__
+        (4, None, 'RunRecord')
+
+    """
+    silence_libraries()
+    home = RunFolder(folder)
+    settings = {
+        "callbacks": [*callbacks, HeldOutVerdicts(), CompletionTable(), make_progress_display()],
+        "logger": RunRecord(home),
+        "default_root_dir": home.path,
+        "max_steps": max_steps,
+        "max_epochs": -1,
+        "val_check_interval": val_check_interval or max_steps,
+        "check_val_every_n_epoch": None,
+        "log_every_n_steps": 1,
+        "num_sanity_val_steps": 0,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "use_distributed_sampler": False,
+    }
+    return Trainer(**{**settings, **more})

@@ -1,0 +1,49 @@
+"""How pages and rollouts look as the result of a notebook's cell."""
+
+import html
+from collections.abc import Sequence
+
+
+class InlinePage(str):
+    """A whole page as text; a notebook shows it in a frame of its own.
+
+    Example:
+        >>> InlinePage("<p>4 + 3</p>")._repr_html_()
+        '<iframe srcdoc="&lt;p&gt;4 + 3&lt;/p&gt;" style="width:100%;height:480px;border:0"></iframe>'
+
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame, apart from the notebook's styles and scripts."""
+        return f'<iframe srcdoc="{html.escape(self)}" style="width:100%;height:480px;border:0"></iframe>'
+
+
+def render_credit_rows(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, float]]]], legend: str) -> str:
+    """Return completions as a table whose tokens are coloured by their credit, green above zero and red below.
+
+    Args:
+        title: Line above the table.
+        rows: Label of each completion, and its tokens with their credit.
+        legend: Line below the table.
+
+    Example:
+        >>> "rgba(46,160,67,0.70)" in render_credit_rows("", [("right", [("7", 0.5)])], "")
+        True
+
+    """
+    largest = max((abs(credit) for _, tokens in rows for _, credit in tokens), default=0.0) or 1.0
+    lines = []
+    for label, tokens in rows:
+        coloured = "".join(_render_token(text, credit, largest) for text, credit in tokens)
+        cells = f'<td style="text-align:left">{html.escape(label)}</td><td style="text-align:left">{coloured}</td>'
+        lines.append(f"<tr>{cells}</tr>")
+    return f"<p>{html.escape(title)}</p><table>{''.join(lines)}</table><p>{html.escape(legend)}</p>"
+
+
+def _render_token(text: str, credit: float, largest: float) -> str:
+    """Return a token on a background as strong as its credit; its number is shown when it is pointed at."""
+    colour = "46,160,67" if credit > 0 else "218,54,51"
+    style = f"background:rgba({colour},{0.7 * abs(credit) / largest:.2f});white-space:pre-wrap"
+    return f'<span style="{style}" title="{credit:+.4g}">{html.escape(text)}</span>'
