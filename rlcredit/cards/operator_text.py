@@ -78,7 +78,7 @@ def describe_operator(operator: OperatorContract) -> OperatorText:
         for name, value in operator.arguments.items()
     ]
     whole = (module.__doc__ if cls.__module__.startswith("callbacks.") else None) or inspect.getdoc(cls) or ""
-    about = " ".join(_clean(whole.split("\n\n")[0]).split())
+    about = " ".join(_plain_text(whole.split("\n\n")[0]).split())
     summary = about.partition(": ")[2] or about
     return OperatorText(
         cls.__name__,
@@ -93,7 +93,7 @@ def describe_operator(operator: OperatorContract) -> OperatorText:
 def list_formulas(cls: type) -> list[str]:
     """Return the displayed formulas of a class and of the functions beside it, in LaTeX."""
     docstrings = filter(None, _list_docstrings(cls))
-    return [_unindent(match[2]) for text in docstrings for match in FORMULA.finditer(text)]
+    return [_unindent_formula(match[2]) for text in docstrings for match in FORMULA.finditer(text)]
 
 
 def _list_docstrings(cls: type) -> Iterator[str | None]:
@@ -107,15 +107,15 @@ def _list_docstrings(cls: type) -> Iterator[str | None]:
 def _list_paragraphs(docstring: str) -> list[str]:
     """Return the paragraphs of a docstring without its sections and formulas."""
     text = FORMULA.sub("", SECTION.split(docstring)[0])
-    return [" ".join(_clean(part).split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+    return [" ".join(_plain_text(part).split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
-def _clean(text: str) -> str:
+def _plain_text(text: str) -> str:
     """Return a docstring's text without the marks of reStructuredText."""
     return ROLE.sub(r"\1", re.sub(r":math:`([^`]*)`", r"\1", text)).replace("``", "")
 
 
-def _unindent(formula: str) -> str:
+def _unindent_formula(formula: str) -> str:
     return "\n".join(line.strip() for line in formula.strip().splitlines())
 
 
@@ -124,7 +124,7 @@ def _parse_arguments(docstring: str) -> dict[str, str]:
     block = ARGUMENTS.search(docstring)
     entries = re.split(r"^    (?=\w+:)", block[1], flags=re.MULTILINE)[1:] if block else []
     pairs = (entry.partition(":") for entry in entries)
-    return {name: " ".join(_clean(meaning).split()) for name, _, meaning in pairs}
+    return {name: " ".join(_plain_text(meaning).split()) for name, _, meaning in pairs}
 
 
 def _read_source(cls: type) -> str:

@@ -8,10 +8,13 @@ ROOT = Path(__file__).parents[2]
 CODE = [path for folder in ("rlcredit", "callbacks", "scripts") for path in sorted((ROOT / folder).rglob("*.py"))]
 PATCHES = {"rlcredit/base/lightning_private.py", "rlcredit/config/jsonargparse_patches.py"}
 OTHERS = {
+    "_actions": "of argparse, which jsonargparse is derived from",
     "_id": "of a run in MLflow",
+    "_metrics": "of TRL's trainer",
     "_name": "of an adapter on a server",
     "_option_string_actions": "of argparse, which jsonargparse is derived from",
     "_run_name": "of our own command line",
+    "_save_checkpoint": "of TRL's trainer",
     "_step": "of our own session",
     "_version": "of a tensor, and of an adapter on a server",
 }

@@ -61,7 +61,7 @@ def test_modules_of_ones_own_are_followed_and_none_is_imported(folder):
 
 def test_what_comes_with_rlcredit_counts_and_what_others_have_made_does_not(folder):
     found = trace_imported_modules([PATH])
-    assert {"rlcredit.credit.operator", "rlcredit.credit.rollout", "rlcredit.decoding.in_process"} <= {*found}
+    assert {"rlcredit.credit.operator", "rlcredit.credit.rollout", "rlcredit.credit.stack_checks"} <= {*found}
     assert not [name for name in found if name.partition(".")[0] in ("torch", "lightning", "json")]
 
 
