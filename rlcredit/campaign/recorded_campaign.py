@@ -56,7 +56,7 @@ def read_campaign(folder: Path | str) -> RecordedCampaign:
         raise ValueError(f"{root}: no run of this campaign has begun. Run it with `rlcredit campaign`.")
     read = {key: read_run(spec.folder) for key, spec in begun.items()}
     rows = [
-        (ledger.run_entry(spec).get("state", "not begun"), int(read[key].metrics.index.max()), spec.folder.as_posix())
+        (ledger.run_entry(spec).get("state", "not begun"), max(read[key].metrics.index.tolist()), spec.folder.as_posix())
         for key, spec in begun.items()
     ]
     index = pd.MultiIndex.from_tuples(list(begun), names=KEYS)
