@@ -55,10 +55,9 @@ def read_campaign(folder: Path | str) -> RecordedCampaign:
     if not begun:
         raise ValueError(f"{root}: no run of this campaign has begun. Run it with `rlcredit campaign`.")
     read = {key: read_run(spec.folder) for key, spec in begun.items()}
-    rows = [
-        (ledger.run_entry(spec).get("state", "not begun"), int(read[key].metrics.index.max()), spec.folder.as_posix())
-        for key, spec in begun.items()
-    ]
+    states = [ledger.run_entry(spec).get("state", "not begun") for spec in begun.values()]
+    steps = [max(run.metrics.index.tolist(), default=0) for run in read.values()]
+    rows = list(zip(states, steps, [spec.folder.as_posix() for spec in begun.values()], strict=True))
     index = pd.MultiIndex.from_tuples(list(begun), names=KEYS)
     answers = pd.concat({key: run.held_out for key, run in read.items()}, names=KEYS)
     return RecordedCampaign(

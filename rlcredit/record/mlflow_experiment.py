@@ -21,11 +21,8 @@ SAVED_VIEW = f"mlflow.sharedViewState.{VIEW}"
 COLUMNS = ("metrics.`val/pass_at_1`", "metrics.`val/pass_at_k`", "params.`stack`", "params.`optimizer.lr`")
 """Columns of the view, beside name, time and duration; of themselves MLflow's pages show no metric."""
 
-CHARTS = ("val/pass_at_1", "val/pass_at_k")
-"""The first charts of the view; MLflow adds the others in the order of their names."""
-
 SECTIONS = ("val", "train", "credit", "probe", "tokens", "time")
-"""Sections of its charts, in order, of which the first two are open."""
+"""Sections of its charts, in order, of which the first two are open; MLflow fills them."""
 
 RUNS_PAGE = f"runs?workflowType=machine_learning&viewStateShareKey={VIEW}"
 """End of the address of an experiment's runs; without the type of work, MLflow's pages look for traces."""
@@ -73,23 +70,13 @@ def describe_experiment(client: Any, experiment_id: str, tags: dict[str, str]) -
 
 def render_saved_view() -> str:
     """Return the saved view as MLflow keeps it: a name, times, and the state of the page as text in JSON."""
-    charts = [
-        {
-            **{"type": "LINE", "uuid": f"rlcredit-{name}", "metricSectionId": CHARTS[0].partition("/")[0]},
-            **{"metricKey": name, "selectedMetricKeys": [name], "isGenerated": True, "deleted": False},
-            **{"runsCountToCompare": 10, "scaleType": "linear", "xAxisKey": "step", "xAxisScaleType": "linear"},
-            **{"lineSmoothness": 0, "useGlobalLineSmoothing": True, "useGlobalXaxisKey": True},
-            "range": dict.fromkeys(("xMin", "xMax", "yMin", "yMax")),
-        }
-        for name in CHARTS
-    ]
     sections = [
         {"uuid": name, "name": name, "display": name in SECTIONS[:2], "isReordered": False, "isGenerated": True}
         for name in SECTIONS
     ]
     state = {
         **{"selectedColumns": COLUMNS, "columnOrder": [], "columnWidths": {}},
-        **{"compareRunCharts": charts, "compareRunSections": sections, "isAccordionReordered": True},
+        **{"compareRunCharts": [], "compareRunSections": sections, "isAccordionReordered": True},
     }
     now = int(time.time() * 1000)
     return json.dumps({"name": "Held-out results", "createdAt": now, "updatedAt": now, "state": json.dumps(state)})

@@ -66,4 +66,3 @@ def test_the_view_begins_with_the_held_out_results():
     assert {"name", "createdAt", "updatedAt"} < view.keys()
     assert state["selectedColumns"][0] == "metrics.`val/pass_at_1`"
     assert [section["name"] for section in state["compareRunSections"]] == list(SECTIONS)
-    assert [chart["metricKey"] for chart in state["compareRunCharts"]] == ["val/pass_at_1", "val/pass_at_k"]
