@@ -19,7 +19,7 @@ from tests.conftest import make_rollout
 )
 def test_pictures_come_as_often_as_they_are_asked_for(updates, every, expected):
     trainer = SimpleNamespace(
-        lightning_module=SimpleNamespace(updates_per_rollout=updates), global_step=1, max_steps=99
+        lightning_module=SimpleNamespace(updates_per_rollout=updates), global_step=1, max_steps=99, should_stop=False
     )
     rollout, shown = make_rollout(), []
     for rollout.step in range(0, 42, updates):

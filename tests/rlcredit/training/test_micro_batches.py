@@ -54,7 +54,7 @@ def test_where_not_even_one_row_fits_nothing_is_hidden():
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_no_micro_batch_is_empty(size):
-    with pytest.raises(ValueError, match="at least 1, or auto"):
+    with pytest.raises(ValueError, match="from 1 on, or auto"):
         MicroBatches(size)
 
 
