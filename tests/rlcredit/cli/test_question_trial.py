@@ -69,7 +69,6 @@ def test_an_option_that_is_nearly_one_of_its_own_is_named(capsys):
     ("args", "message"),
     [
         (("--model=tiny",), "questions come from a configuration."),
-        (("--config=c.yaml", "--questions=0"), "--questions: at least 1, got 0."),
     ],
 )
 def test_a_refusal_is_one_line_and_status_2(capsys, args, message):

@@ -48,6 +48,7 @@ def test_an_error_names_the_option_the_value_and_the_repair_in_one_line(words, m
             ["--temperature=0"],
             "--temperature: expected a number above 0, got '0'. A completion that",
         ),
+        (make_try_parser(), ["--questions=0"], "--questions: expected a number from 1 on, got '0'."),
         (make_try_parser(), ["--completions=0"], "--completions: expected a number from 1 on, got '0'."),
     ],
 )
