@@ -10,7 +10,7 @@ from typing import Any
 
 from docstring_markdown import parse_parameters, render_one_line
 
-import rlcredit.cli.application  # noqa: F401  (it imports every engine)
+import rlcredit.cli.application  # it imports every engine
 import rlcredit.tasks
 from rlcredit.cli.run_options import TRAINER_DEFAULTS
 from rlcredit.decoding.engine import Engine
