@@ -29,12 +29,16 @@ def declared(folder):
 
 
 def curves(folder):
-    """Return held-out pass@1 by step of every run, by condition and seed."""
-    found = {}
+    """Return held-out pass@1 by step, or by the share of a budget, of every run, by condition and seed."""
+    found, place = {}, "budget" if "budget" in declared(folder) else "step"
     for row in read_csv_rows(folder / "runs.csv"):
         curve = found.setdefault(row["condition"], {}).setdefault(int(row["seed"]), {})
-        curve[int(row["step"])] = float(row["val/pass_at_1"])
+        curve[int(row[place])] = float(row["val/pass_at_1"])
     return found
+
+
+def end(curve):
+    return curve[max(curve)]
 
 
 def area(curve):
@@ -94,12 +98,15 @@ def test_every_declared_comparison_is_there(folder):
 @study
 def test_comparisons_follow_from_the_values_of_the_runs(folder):
     declaration, runs = declared(folder), curves(folder)
-    seeds, last, rows = declaration["seeds"], declaration["steps"], read_csv_rows(folder / "comparisons.csv")
+    seeds, rows = declaration["seeds"], read_csv_rows(folder / "comparisons.csv")
+    summary = area if declaration.get("summary") == "area" else end
+    lengths = {max(curve) for runs_of in runs.values() for curve in runs_of.values()}
+    assert lengths == {declaration["steps"] if "steps" in declaration else declaration["budget"]["decoded_tokens"]}
     assert [bool(row["p_holm"]) for row in rows] == [int(row["pairs"]) == len(seeds) for row in rows]
     tested = [row for row in rows if row["p_holm"]]
     pairs = [[(runs[row["condition"]][seed], runs[row["baseline"]][seed]) for seed in seeds] for row in tested]
-    differences = [np.array([one[last] - base[last] for one, base in each]) for each in pairs]
-    fallen = [[collapses([curve[last] for curve in arm]) for arm in zip(*each, strict=True)] for each in pairs]
+    differences = [np.array([summary(one) - summary(base) for one, base in each]) for each in pairs]
+    fallen = [[collapses([end(curve) for curve in arm]) for arm in zip(*each, strict=True)] for each in pairs]
     untested = [1.0] * (len(rows) - len(tested))
     ps = [sign_flip(each) if any(arms) else paired_t(each)[1] for each, arms in zip(differences, fallen, strict=True)]
     margin = declaration["effect"]
@@ -125,12 +132,11 @@ def test_comparisons_follow_from_the_values_of_the_runs(folder):
 
 @study
 def test_conditions_follow_from_the_values_of_the_runs(folder):
-    last, runs = declared(folder)["steps"], curves(folder)
-    rows = read_csv_rows(folder / "conditions.csv")
+    runs, rows = curves(folder), read_csv_rows(folder / "conditions.csv")
     assert {row["condition"] for row in rows} == set(runs)
     for row in rows:
         each = runs[row["condition"]].values()
-        assert float(row["pass_at_1"]) == pytest.approx(np.mean([curve[last] for curve in each]), abs=1e-12)
+        assert float(row["pass_at_1"]) == pytest.approx(np.mean([end(curve) for curve in each]), abs=1e-12)
         assert float(row["area"]) == pytest.approx(np.mean([area(curve) for curve in each]), abs=1e-12)
 
 

@@ -253,7 +253,7 @@ def main() -> None:
     if args.configs:
         plan["configs"] = args.configs
     if args.tokens:
-        plan["budget"][tuned.budget.key] = args.tokens
+        plan["budget"] |= {next(iter(plan["budget"])): args.tokens}
     path = CAMPAIGNS / f"{name}.yaml"
     head = f"# {title}  rlcredit campaign configs/campaigns/{name}.yaml\n"
     how = f"# Written by docs/studies/equal_tokens/declare_rounds.py from {' and '.join(args.rounds)}.\n"

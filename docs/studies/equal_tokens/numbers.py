@@ -1,0 +1,161 @@
+"""Numbers of the study of which credit pays at equal decoded tokens."""
+
+from typing import Any
+
+import numpy as np
+
+from docs.numbers import (
+    ENTROPY,
+    PASS,
+    Estimate,
+    count_collapses,
+    format_estimate,
+    measure_run_areas,
+    read_results,
+    render_study,
+    require_claim,
+    student_estimate,
+)
+from docs.studies.equal_tokens.declare_rounds import (
+    FLAT,
+    STOPPED,
+    choose_setting,
+    measure_distances,
+    measure_setting,
+    read_areas,
+    render_area_table,
+)
+from rlcredit.pages.number_formats import format_p_value
+from rlcredit.pages.tables import Table
+
+CONSTANT = "critic_rates"
+"""Campaign that tried constant rates."""
+
+ROUNDS = ("batch_rates", "batch_rates_2")
+"""Campaigns that tried batches under a rate that falls."""
+
+POLICIES = ("long_chains", "aligned", "decoy", "backward")
+"""Policies on which the critic was compared with flat credit, each in a campaign of its own; delayed is declared."""
+
+CRITIC = "calibrated"
+STUDY = "equal_tokens"
+"""Results of the comparisons of all policies together."""
+
+
+def name_campaign(policy: str) -> str:
+    """Return the campaign of a policy."""
+    return f"{STUDY}_{policy}"
+
+
+def read_final_values(campaign: str, condition: str, metric: str = PASS) -> np.ndarray:
+    """Return a held-out metric of a condition when its tokens are spent, by ascending seed."""
+    rows = [row for row in read_results(f"{campaign}/runs") if row["condition"] == condition]
+    last = max(int(row["budget"]) for row in rows)
+    found = [row for row in rows if int(row["budget"]) == last]
+    return np.array([float(row[metric]) for row in sorted(found, key=lambda row: int(row["seed"]))])
+
+
+def estimate_final_lead(campaign: str, condition: str) -> Estimate:
+    """Return by how much a condition is ahead of flat credit when the tokens are spent, in points."""
+    return student_estimate(100 * (read_final_values(campaign, condition) - read_final_values(campaign, FLAT)))
+
+
+def list_area_leads(campaign: str, condition: str) -> np.ndarray:
+    """Return by how much area every run of a condition is ahead of the flat one of its seed, in points."""
+    areas = measure_run_areas(read_results(f"{campaign}/runs"), "budget")
+    seeds = sorted(seed for name, seed in areas if name == FLAT)
+    return np.array([100 * (areas[condition, seed] - areas[FLAT, seed]) for seed in seeds])
+
+
+def mean_area(campaign: str, condition: str) -> float:
+    """Return the mean area of the runs of a condition."""
+    areas = measure_run_areas(read_results(f"{campaign}/runs"), "budget")
+    return float(np.mean([area for (name, _), area in areas.items() if name == condition]))
+
+
+def parse_area_lead(row: dict[str, str]) -> Estimate:
+    """Return the declared difference of a comparison, in points of area."""
+    return Estimate(*(100 * float(row[name]) for name in ("difference", "low", "high")))
+
+
+def render_policies() -> str:
+    """Return the table of the critic against flat credit, a line per policy."""
+    found = {row["campaign"]: row for row in read_results(f"{STUDY}/study")}
+    lines = []
+    for policy in POLICIES:
+        campaign = name_campaign(policy)
+        row, leads = found[campaign], list_area_leads(campaign, CRITIC)
+        lines.append(
+            (
+                policy,
+                f"{mean_area(campaign, FLAT):.3f}",
+                f"{mean_area(campaign, CRITIC):.3f}",
+                format_estimate(parse_area_lead(row), sign=True),
+                f"{(leads > 0).sum()} of {len(leads)}",
+                format_p_value(float(row["p_campaign"])),
+                row["verdict_campaign"].partition(":")[0],
+                format_p_value(float(row["p_study"])),
+                row["verdict_study"].partition(":")[0],
+                format_estimate(estimate_final_lead(campaign, CRITIC), sign=True),
+            )
+        )
+    heads = (
+        *("policy", "area, flat", "area, critic", "lead", "pairs ahead", "p", "verdict"),
+        *("p, all four", "verdict, all four", "lead at the end"),
+    )
+    return Table(heads, lines).to_markdown()
+
+
+def collect_rounds() -> dict[str, Any]:
+    """Return what was found when batches and rates were tried."""
+    constant, falling = read_areas([CONSTANT]), read_areas(ROUNDS)
+    best = {kind: choose_setting(settings) for kind, settings in falling.items()}
+    heights = {kind: measure_setting(settings, best[kind]) for kind, settings in falling.items()}
+    first = read_areas(ROUNDS[:1])
+    require_claim(best[FLAT] == (2, 1.0), "flat credit is best with 2 prompts at the usual rate")
+    require_claim(best[CRITIC] == (1, 0.5), "the critic is best with 1 prompt at half the usual rate")
+    return {
+        "constant": render_area_table(constant),
+        "falling": render_area_table(falling),
+        "flat": heights[FLAT],
+        "critic": heights[CRITIC],
+        "shared": measure_setting(falling[CRITIC], best[FLAT]),
+        "behind": {kind: 100 * behind for kind, behind in measure_distances(first).items()},
+        "limit": 100 * STOPPED,
+    }
+
+
+def collect_numbers() -> dict[str, Any]:
+    """Return what pages say of the study."""
+    rows = {row["campaign"].removeprefix(f"{STUDY}_"): row for row in read_results(f"{STUDY}/study")}
+    campaigns = {policy: name_campaign(policy) for policy in POLICIES}
+    verdicts = {policy: rows[policy]["verdict_campaign"] for policy in POLICIES}
+    require_claim(
+        [verdict.partition(" ")[0] for verdict in verdicts.values()]
+        == ["better", "better", "equivalent", "equivalent"],
+        "the critic is better on two policies and equivalent on two, each by itself",
+    )
+    overall = [rows[policy]["verdict_study"].partition(":")[0] for policy in POLICIES]
+    require_claim(overall[:3] == ["undecided"] * 3, "corrected over all four, three are undecided")
+    collapses = np.array([count_collapses(campaign, CRITIC) for campaign in campaigns.values()])
+    require_claim(not collapses[:, 0].any(), "no run of the critic collapses")
+    ends = {policy: estimate_final_lead(campaign, CRITIC) for policy, campaign in campaigns.items()}
+    require_claim(
+        [each.low > 0 or -(each.high < 0) for each in ends.values()] == [1, 0, -1, 0],
+        "the critic ends ahead on the first policy, behind on the third, and the other two decide nothing",
+    )
+    return {
+        "tables": {policy: render_study(campaign) for policy, campaign in campaigns.items()},
+        "rounds": collect_rounds(),
+        "policies": render_policies(),
+        "leads": {policy: parse_area_lead(rows[policy]) for policy in POLICIES},
+        "ends": ends,
+        "p_study": float(rows["long_chains"]["p_study"]),
+        "pooled": student_estimate(np.concatenate([list_area_leads(each, CRITIC) for each in campaigns.values()])),
+        "pairs": sum(len(list_area_leads(each, CRITIC)) for each in campaigns.values()),
+        "runs": int(collapses[:, 1].sum()),
+        "entropies": {
+            kind: {policy: read_final_values(each, kind, ENTROPY).mean() for policy, each in campaigns.items()}
+            for kind in (FLAT, CRITIC)
+        },
+    }
