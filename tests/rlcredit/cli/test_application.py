@@ -381,10 +381,13 @@ def test_a_run_leaves_everything_in_mlflow(capsys, tmp_path):
     store = f"--trainer.logger.init_args.tracking_uri={database(tmp_path)}"
     run_lightning_command(["fit", f"--config={TINY}", *SHORT, "--trainer.max_steps=3", *named, store])
     said = capsys.readouterr().out.splitlines()
-    assert said[-3].startswith("held out after    3 steps: pass@1")
-    assert said[-2] == "results are in runs/grpo-seed7, the adapter in runs/grpo-seed7/adapter"
+    assert said[-6].startswith("held out after    3 steps: pass@1")
+    assert said[-5].startswith("held out: pass@1 ")
+    assert said[-4] == "results are in runs/grpo-seed7, the adapter in runs/grpo-seed7/adapter"
+    assert said[-3] == "open runs/grpo-seed7/heatmap/step_000002.html in a browser to see its credit"
     opened = f"mlflow ui --backend-store-uri {database(tmp_path)}"
-    assert said[-1] == f"in MLflow: run grpo-seed7 of experiment tiny, {opened}"
+    assert said[-2] == f"in MLflow: run grpo-seed7 of experiment tiny, {opened}"
+    assert said[-1].startswith("its page: http://127.0.0.1:5000/#/experiments/")
     client = MlflowClient(database(tmp_path))
     (found,) = client.search_runs([client.get_experiment_by_name("tiny").experiment_id])
     assert found.info.run_name == "grpo-seed7"
