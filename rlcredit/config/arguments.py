@@ -60,6 +60,16 @@ class CommandParser(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
         self._positionals.title = "arguments"
 
+    @property
+    def options(self) -> dict[str, argparse.Action]:
+        """Options by the words that name them."""
+        return self._option_string_actions
+
+    @property
+    def places(self) -> list[argparse.Action]:
+        """Arguments without a name, in their order."""
+        return self._positionals._group_actions
+
     def format_help(self) -> str:
         """Return the help without blanks at the ends of its lines."""
         return re.sub(r" +$", "", super().format_help(), flags=re.MULTILINE)
