@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.base.exit_status import FINISHED, REFUSED
 from rlcredit.cli.commands import COMMANDS
+from rlcredit.config.arguments import CommandParser
 from rlcredit.config.paths import CONFIGS, PACKAGE, find_configs_folder
 
 SCRIPT = """\
@@ -58,16 +59,15 @@ def suggest_words(words: Sequence[str]) -> list[str]:
     if before[0] not in COMMANDS:
         return _select_begun(["bash"] if before == ["--completion"] else [], begun)
     module, function = COMMANDS[before[0]].options.split(":")
-    parser: argparse.ArgumentParser = getattr(importlib.import_module(module), function)()
-    options = {option: action for action in parser._actions for option in action.option_strings}
+    parser: CommandParser = getattr(importlib.import_module(module), function)()
+    options = parser.options
     if begun.startswith("-"):
         return _select_begun([option for option in options if option.startswith("--")], begun)
     last = next((word for word in reversed(before) if word.startswith("-")), None)
     action = options.get(last) if last else None
     if action is not None and action.nargs != 0 and (before[-1] == last or action.nargs == "+"):
         return _select_begun(_list_values(action), begun)
-    places = [each for each in parser._actions if not each.option_strings]
-    return _select_begun([name for each in places for name in _list_values(each)], begun)
+    return _select_begun([name for each in parser.places for name in _list_values(each)], begun)
 
 
 def _select_begun(names: Sequence[str], begun: str) -> list[str]:

@@ -39,6 +39,8 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 class CommandParser(argparse.ArgumentParser):
     """Parser whose help has one style, and whose errors are one line with the repair.
 
+    ``places`` holds the arguments without a name, in their order.
+
     Args:
         prog: Command, such as ``rlcredit card``.
         usage: What follows the options in the line of usage.
@@ -48,6 +50,7 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     def __init__(self, prog: str, usage: str = "", description: str = "", examples: Sequence[str] = ()) -> None:
+        self.places: list[argparse.Action] = []
         shown = "".join(f"\n  {each}" for each in examples)
         super().__init__(
             prog,
@@ -59,6 +62,17 @@ class CommandParser(argparse.ArgumentParser):
         )
         self.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
         self._positionals.title = "arguments"
+
+    @property
+    def options(self) -> dict[str, argparse.Action]:
+        """Options by the words that name them."""
+        return self._option_string_actions
+
+    def add_argument(self, *names: str, **settings: Any) -> argparse.Action:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Add an option or argument, and remember an argument that has no name."""
+        action = super().add_argument(*names, **settings)
+        self.places += [] if action.option_strings else [action]
+        return action
 
     def format_help(self) -> str:
         """Return the help without blanks at the ends of its lines."""

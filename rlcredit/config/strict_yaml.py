@@ -13,6 +13,8 @@ from rlcredit.config.paths import find_similar_config
 
 BYTES = 2**20
 """Of a file; the largest configuration that a run writes has about eight thousand."""
+CONFIGS = ("", ".yaml", ".yml")
+"""How names of configurations end."""
 DEPTH = 40
 DIGITS = 60
 """Of a number; a double in full has seventeen."""
@@ -146,9 +148,11 @@ def read_text_file(path: Path, limit: int = BYTES) -> str:
             content = file.read(limit + 1)
         text = content.decode("utf-8")
     except FileNotFoundError:
-        meant = find_similar_config(str(path))
-        known = f"Did you mean {meant}?" if meant else "Name one that there is."
-        raise UnreadableError(f"{shorten_name(path)}: there is no such file. {known}") from None
+        repair = "" if path.suffix not in CONFIGS else " Name one that there is."
+        meant = find_similar_config(str(path)) if repair else None
+        if meant:
+            repair = f" Did you mean {meant}?"
+        raise UnreadableError(f"{shorten_name(path)}: there is no such file.{repair}") from None
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{shorten_name(path)}: not UTF-8 at byte {error.start}. Save it as UTF-8.") from None
     except (OSError, ValueError) as error:  # a null byte in a name is a ValueError
