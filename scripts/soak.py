@@ -206,6 +206,7 @@ def _read_mlflow_runs(folder: Path) -> Any:
             for key, row in histories.items()
         }
         tags = {key: value for key, value in run.data.tags.items() if key in ("condition", "seed", "mlflow.runName")}
+        tags["mlflow.runName"] = tags["mlflow.runName"].partition(" #")[0]  # numbered where a killed run has the name
         listed = sorted(artifact["path"] for artifact in json.loads(run.data.tags.get("mlflow.loggedArtifacts", "[]")))
         artifacts = sorted(_list_artifact_paths(client, run.info.run_id))
         summaries.append((run.info.status, points, dict(run.data.params), tags, listed, artifacts))

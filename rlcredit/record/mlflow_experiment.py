@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from rlcredit.record.tracker_refusals import DELETED, TrackerRefusal
@@ -82,19 +83,21 @@ def render_saved_view() -> str:
     return json.dumps({"name": "Held-out results", "createdAt": now, "updatedAt": now, "state": json.dumps(state)})
 
 
-def choose_free_run_name(client: Any, experiment_id: str, name: str) -> str:
+def choose_free_run_name(client: Any, experiment_id: str, name: str, leaving: Sequence[str] = ()) -> str:
     """Return the name of a new run, numbered if the experiment holds one of its name: ``grpo-seed0 #2``.
 
     Args:
         client: Client of the tracker.
         experiment_id: Id of the experiment.
         name: Name of the run without a number.
+        leaving: Ids of runs that this one replaces, whose names become free.
 
     """
     if "'" in name:  # MLflow's filters cannot quote it
         return name
     beginning = f"attributes.run_name LIKE '{name}%'"
-    taken = {run.info.run_name for run in client.search_runs([experiment_id], beginning, max_results=SEARCHED)}
+    found = client.search_runs([experiment_id], beginning, max_results=SEARCHED)
+    taken = {run.info.run_name for run in found if run.info.run_id not in leaving}
     number, free = 1, name
     while free in taken:
         number += 1

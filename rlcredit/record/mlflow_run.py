@@ -72,7 +72,7 @@ class MLflowRun:
                 self.client.set_tag(run.info.run_id, name, value)
             to.shown_name = run.info.run_name
             return run.info.run_id
-        to.shown_name = choose_free_run_name(self.client, home, to.run_name)
+        to.shown_name = choose_free_run_name(self.client, home, to.run_name, to.removes)
         return self.client.create_run(home, tags=tags, run_name=to.shown_name).info.run_id
 
     def mark_running(self) -> None:

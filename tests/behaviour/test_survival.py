@@ -123,6 +123,7 @@ CASES = {
     "export": ("export", f"--ckpt_path={RUN}", "--out=exported", "--adapter_only"),
     "export, into it": ("export", f"--ckpt_path={RUN}", f"--out={RUN}/adapter"),
     "deliver": ("deliver", "runs"),
+    "new": ("new", "operator", f"{RUN}/config.yaml"),
     "report": ("report", f"{RUN}"),
     "list": ("list", "operators: schedules"),
     "campaign": ("campaign", "again.yaml", "--out=runs", "--slots=0"),

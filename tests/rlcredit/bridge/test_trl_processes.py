@@ -33,9 +33,9 @@ def run_processes(kind, folder, rows):
     }
     script = folder / "script.py"
     script.write_text(SCRIPT)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_addr=127.0.0.1"]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     done = subprocess.run(
-        [*launch, "--master_port=0", str(script), kind, str(folder / kind), str(rows)],
+        [*launch, str(script), kind, str(folder / kind), str(rows)],
         capture_output=True,
         text=True,
         env=environment,

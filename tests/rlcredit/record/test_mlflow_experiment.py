@@ -28,6 +28,12 @@ def test_runs_of_one_name_are_numbered(client):
     assert names == ["grpo-seed1", "grpo-seed1 #2", "grpo-seed10", "grpo-seed1 #3", "it's"]
 
 
+def test_the_name_of_a_run_that_is_replaced_is_free(client):
+    home = find_or_make_experiment(client, "tiny")
+    former = client.create_run(home, run_name="grpo-seed1").info.run_id
+    assert choose_free_run_name(client, home, "grpo-seed1", [former]) == "grpo-seed1"
+
+
 def test_an_experiment_is_tagged_as_one_of_training_runs_once(client):
     home = find_or_make_experiment(client, "tiny")
     assert client.get_experiment(home).tags[KIND] == "custom_model_development"
