@@ -35,7 +35,7 @@ def read_stored_json(path: Path, shape: Shape, repair: str) -> Any:
     Example:
         >>> read_stored_json(Path("nowhere.json"), dict, "Run it again.")
         Traceback (most recent call last):
-        rlcredit.config.strict_yaml.UnreadableError: nowhere.json: there is no such file. Name one that there is.
+        rlcredit.config.strict_yaml.UnreadableError: nowhere.json: there is no such file.
 
     """
     text = read_text_file(path, LONGEST)
