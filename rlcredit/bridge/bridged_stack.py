@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rlcredit.credit.contract import OperatorContract, StackError
-from rlcredit.credit.operator_state import move_state
+from rlcredit.credit.operator_state import label_operators, move_state, note_credit
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack_checks import check_stack
 
@@ -61,11 +61,8 @@ class BridgedStack:
         self.metrics: dict[str, float] = {}
         self.rollout: Rollout | None = None
         self._watches = True
-        counted: dict[type, int] = {}
+        label_operators(self.operators, seed)
         for operator in self.operators:
-            counted[type(operator)] = place = counted.get(type(operator), 0) + 1
-            operator.label = type(operator).__name__ + (f"_{place}" if place > 1 else "")
-            operator.run_seed = seed
             _refuse_policy_readers(operator)
         check_stack(self.operators)
 
@@ -106,6 +103,7 @@ class BridgedStack:
         for operator in self.operators:
             move_state(operator, rollout.mask.device)
             reported = operator.assign_checked(fresh, watch=self._watches)
+            note_credit(fresh, operator)
             metrics |= {f"credit/{operator.label}/{name}": float(value) for name, value in reported.items()}
         self._watches = False
         self.metrics, self.rollout = metrics, fresh
@@ -113,7 +111,9 @@ class BridgedStack:
 
     def copy_for_evaluation(self) -> "BridgedStack":
         """Return a stack with the same state, whose batches do not change this one's."""
-        return copy.deepcopy(self)
+        copied = copy.copy(self)  # metrics and the last batch are replaced, never edited
+        copied.operators = copy.deepcopy(self.operators)
+        return copied
 
     def state_dict(self) -> dict[str, Any]:
         """Return what operators have learned, by their labels: tensors, numbers and texts."""

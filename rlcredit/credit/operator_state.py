@@ -1,14 +1,31 @@
-"""What an operator has learned: collected for a checkpoint, restored from one, moved to a device."""
+"""What a stack keeps of its operators: their labels, what they have learned, and the credit after each."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from rlcredit.credit.contract import StackError
+from rlcredit.credit.rollout import Rollout
 
 if TYPE_CHECKING:
     from rlcredit.credit.operator import CreditOperator
+
+
+def label_operators(operators: "Sequence[CreditOperator]", seed: int) -> None:
+    """Number the second and later operators of one class in their labels, and hand on the run's seed."""
+    counted: dict[type, int] = {}
+    for operator in operators:
+        counted[type(operator)] = place = counted.get(type(operator), 0) + 1
+        operator.label = type(operator).__name__ + (f"_{place}" if place > 1 else "")
+        operator.run_seed = seed
+
+
+def note_credit(rollout: Rollout, operator: "CreditOperator") -> None:
+    """Add the credit after an operator to the rollout's trail, if the operator writes any."""
+    if "advantages" in operator.writes:
+        rollout.trail = (*rollout.trail, (operator.label, rollout.advantages))
 
 
 def collect_state(operator: "CreditOperator") -> dict[str, Any]:

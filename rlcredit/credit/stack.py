@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rlcredit.credit.contract import StackWarning
 from rlcredit.credit.operator import Callback, CreditOperator
-from rlcredit.credit.operator_state import move_state
+from rlcredit.credit.operator_state import label_operators, move_state, note_credit
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack_checks import bound_advantages, check_stack
 
@@ -73,13 +73,10 @@ class CreditStack(Callback):
         module = cast("PolicyModule", pl_module)
         group_size = module.sampling.completions
         limits = bound_advantages(self.operators, group_size)
-        counted: dict[type, int] = {}
+        label_operators(self.operators, module.seed)
         for operator, limit in zip(self.operators, limits, strict=False):
             if operator.state:
                 operator.check_state()  # refused now rather than at the first checkpoint
-            counted[type(operator)] = place = counted.get(type(operator), 0) + 1
-            operator.label = type(operator).__name__ + (f"_{place}" if place > 1 else "")
-            operator.run_seed = module.seed
             module.needs.update(operator.reads)
             notice = operator.notice(limit, group_size)
             if notice and stage == "fit" and trainer.is_global_zero:
@@ -106,12 +103,6 @@ class CreditStack(Callback):
             note_credit(batch, operator)
             _log_metrics(trainer, pl_module, operator, metrics, len(batch.mask))
         self._watches = False
-
-
-def note_credit(rollout: Rollout, operator: CreditOperator) -> None:
-    """Add the credit after an operator to the rollout's trail, if the operator writes any."""
-    if "advantages" in operator.writes:
-        rollout.trail = (*rollout.trail, (operator.label, rollout.advantages))
 
 
 def _log_metrics(

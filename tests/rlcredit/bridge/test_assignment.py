@@ -238,6 +238,7 @@ def test_metrics_have_the_names_of_our_own_loop_and_the_batch_is_kept_as_a_rollo
     assign_credit(stack, **give(rollout))
     assert {name.split("/")[1] for name in stack.metrics} >= {"GTPO", "GTPO_2"}
     assert all(name.startswith("credit/") and isinstance(value, float) for name, value in stack.metrics.items())
+    assert [label for label, _ in stack.rollout.trail] == ["GRPO", "GTPO", "GTPO_2"]
     own = CreditStack([GRPO(), Entropy(), GTPO(), GTPO(beta=0.5)]).assign(rollout)
     assert_close(stack.rollout.advantages.where(rollout.mask, 0), own.advantages.where(rollout.mask, 0))
 
