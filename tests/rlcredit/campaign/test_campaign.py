@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -154,7 +155,7 @@ def test_runs_of_a_killed_campaign_with_a_budget_end_where_they_would_have_ended
     status, out, err = command("campaign", "campaign.yaml", "--slots=1", "--threads=1", MAY_KILL="1")
     assert status == -signal.SIGKILL, err
     assert "runs       2 conditions x 2 seeds = 4 runs of 2,400 decoded tokens, 1 at a time\n" in out
-    assert " steps, a step " in out
+    assert re.search(r"run of +takes +steps, about +a step +an evaluation\n", out)
     status, out, err = command("campaign", "campaign.yaml", "--slots=2")
     assert status == 0, out + err
     assert "1 of 4 runs are finished." in out

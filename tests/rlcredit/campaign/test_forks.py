@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -62,7 +63,8 @@ def test_a_fork_is_what_a_process_of_its_own_would_be(tmp_path):
     weights = [folder / "adapter" / "adapter_model.safetensors" for folder in (alone, forked)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     logs = [RunFolder(folder).log.read_text().replace(str(folder), "") for folder in (alone, forked)]
-    assert logs[0] == logs[1]
+    assert "2 steps, " in logs[0]
+    assert re.sub(r"\d+ s\b", "T s", logs[0]) == re.sub(r"\d+ s\b", "T s", logs[1])
 
 
 def test_a_fork_that_is_killed_takes_what_it_has_started_along(tmp_path):
