@@ -38,6 +38,21 @@ def is_set_anywhere(flag: bool, device: torch.device) -> bool:
     return bool(sum_over_processes(torch.tensor(int(flag), device=device))) if has_other_processes() else flag
 
 
+def find_largest_number(number: int, device: torch.device) -> int:
+    """Return the largest of the numbers of all processes; every process must call it.
+
+    Args:
+        number: Number of this process.
+        device: Device on which processes exchange tensors.
+
+    """
+    if not has_other_processes():
+        return number
+    largest = torch.tensor(number, device=device)
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    return int(largest)
+
+
 def share_first_value(value: Any) -> Any:
     """Return the first value over the processes that is not None, or None; all must call it, and it is slow.
 

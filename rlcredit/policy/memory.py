@@ -32,6 +32,23 @@ def weight_bytes(architecture: DecoderArchitecture, dtype: Precision, quantizati
     return inner * held + (architecture.parameters - inner) * plain
 
 
+def sharded_weight_bytes(architecture: DecoderArchitecture, dtype: Precision, processes: int) -> float:
+    """Return the bytes of frozen weights that a process holds at most if the decoder layers lie in parts.
+
+    Embeddings and head are whole, and two layers are gathered at a time: the one that computes, and the next.
+
+    Args:
+        architecture: Architecture of the policy.
+        dtype: Precision of its weights.
+        processes: Number of processes that share the layers.
+
+    """
+    embeddings = (1 if architecture.tied else 2) * architecture.vocabulary * architecture.hidden
+    layers = architecture.parameters - embeddings - architecture.hidden
+    gathered = min(2, architecture.layers) * layers / architecture.layers
+    return BYTES[dtype] * (embeddings + architecture.hidden + layers / processes + gathered)
+
+
 def cache_bytes(architecture: DecoderArchitecture, dtype: Precision, rows: int, tokens: int) -> int:
     """Return the bytes of keys and values, for a number of rows and tokens."""
     return 2 * architecture.layers * architecture.key_width * BYTES[dtype] * rows * tokens

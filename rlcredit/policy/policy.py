@@ -158,6 +158,7 @@ class Policy(nn.Module):
         self.quantization: Quantization | None = quantization
         self.prompt = prompt or PromptFormat()
         self.reads_branches = False  # whether this has been found to work; see `PolicyLookahead`
+        self.is_sharded = False  # whether its layers lie in parts; see `shard_frozen_weights`
         self.lm: Any = None
         self.tokenizer: Any = None
 
@@ -362,10 +363,12 @@ class Policy(nn.Module):
         # Position i predicts token i + 1: the last prompt token predicts the first completion token.
         first, inputs, cache = context.hidden[context.of], completion_ids[:, :-1], context.expand_cache()
         if not inputs.shape[1]:
-            return first, cache
+            if not self.is_sharded:
+                return first, cache
+            inputs = completion_ids  # one pass more than needed, because every process makes as many
         mask = torch.cat([context.mask[context.of], torch.ones_like(inputs, dtype=torch.bool)], -1)
         hidden, cache = self.hidden_states(inputs, mask, cache, use_cache=True)
-        return torch.cat([first, hidden], 1), cache
+        return torch.cat([first, hidden], 1)[:, : completion_ids.shape[1]], cache
 
     def read_branches(
         self, context: PromptContext, cache: Any, rows: Tensor, places: Tensor, token_ids: Tensor
@@ -475,7 +478,7 @@ class Policy(nn.Module):
     def merge_for_gradients(self) -> contextlib.AbstractContextManager[None]:
         """Use as few operations for the gradient as sizes and precision allow."""
         rounded = self.dtype != "float32" or self.quantization or torch.is_autocast_enabled(self.device.type)
-        return contextlib.nullcontext() if rounded else self.merge_adapter(SMALL)
+        return contextlib.nullcontext() if rounded or self.is_sharded else self.merge_adapter(SMALL)
 
     def create_adapter(self, noise: torch.Generator) -> list[Tensor]:
         """Return the factors A and B of a fresh adapter of the same shape, layer by layer; it changes nothing yet.

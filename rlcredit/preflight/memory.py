@@ -18,6 +18,7 @@ from rlcredit.policy.policy_sizes import PolicySizes, find_policy_sizes
 from rlcredit.preflight.policy import select_lora_layers
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.sharded_base import ShardedBaseStrategy
 
 PROMPT = 512
 """Tokens that a prompt is assumed to have; how many it has is known when the questions have been read."""
@@ -179,8 +180,14 @@ def estimate_memory(
     drawn, said_drawn = max(estimate_decoding_memory(module, shape, number, how, mixed) for number, how in answered)
     ranks = policy.lora.rank * round(len(layers) / shape.layers)
     learnt, said_learnt = estimate_update_memory(module, shape, prompts, ranks, mixed) if learns else (0.0, "no update")
-    frozen = memory.weight_bytes(shape, policy.dtype, policy.quantization)
-    said = (_describe_weights(policy, known.parameters, frozen, trained, adapter), said_drawn, said_learnt)
+    sharded = isinstance(trainer.strategy, ShardedBaseStrategy)
+    frozen = (
+        memory.sharded_weight_bytes(shape, policy.dtype, processes)
+        if sharded
+        else memory.weight_bytes(shape, policy.dtype, policy.quantization)
+    )
+    held = f" in each of {processes} processes, two layers whole at a time" if sharded else ""
+    said = (_describe_weights(policy, known.parameters, frozen, held, trained, adapter), said_drawn, said_learnt)
     fitting = tuple(
         key for key, bits in FEWER.items() if memory.weight_bytes(shape, "bfloat16", bits) + adapter <= there[0]
     )
@@ -216,10 +223,10 @@ def _estimate_from_weight_count(known: PolicySizes, module: PolicyModule, there:
     return MemoryEstimate(least, 0.0, 0.0, *there, (said,), ())
 
 
-def _describe_weights(policy: Policy, parameters: int, frozen: float, trained: int, adapter: int) -> str:
+def _describe_weights(policy: Policy, parameters: int, frozen: float, where: str, trained: int, adapter: int) -> str:
     held = f"{policy.quantization} (the rest {policy.dtype})" if policy.quantization else policy.dtype
     kept = " with gradients and moments" if adapter == memory.TRAINED * trained else ""
     return (
-        f"{parameters:,} weights in {held}: {format_bytes(frozen)}; "
+        f"{parameters:,} weights in {held}: {format_bytes(frozen)}{where}; "
         f"{trained:,} of the adapter{kept}: {format_bytes(adapter)}"
     )

@@ -199,7 +199,7 @@ class RolloutCollector:
                 self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step, **asked
             )
         self.token_counts.add(decoded=int(samples.mask.sum()), prefill=count_distinct_prompt_tokens(prompt_ids))
-        if self.engine.exact and samples.entropy is not None:
+        if self.engine.exact and samples.entropy is not None and not self.policy.is_sharded:
             return samples
         logprobs, entropy, squares = self.score(
             prompt_ids.repeat_interleave(sampling.completions, 0),

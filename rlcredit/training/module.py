@@ -22,7 +22,12 @@ from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.noise import VALIDATION, stream_number, token_uniforms
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.formulas.distributed import is_set_anywhere, share_first_value, sum_over_processes
+from rlcredit.formulas.distributed import (
+    find_largest_number,
+    is_set_anywhere,
+    share_first_value,
+    sum_over_processes,
+)
 from rlcredit.formulas.finite import find_non_finite_name
 from rlcredit.formulas.masked import masked_mean, masked_sum
 from rlcredit.losses import ImportanceSampling, PolicyLoss
@@ -490,6 +495,13 @@ class PolicyModule(LightningModule):
         """Record that the last step is complete, and that its evaluation is not."""
         self.state.phase = Phase.EVALUATING
 
+    def on_validation_epoch_start(self) -> None:
+        """Learn how many more batches of each held-out set than this process another has."""
+        if self.policy.is_sharded:
+            own = list(map(int, self.trainer.num_val_batches))
+            most = [find_largest_number(number, self.device) for number in own]
+            self.state.held_out_batches = list(zip(own, most, strict=True))
+
     def validation_step(self, batch: PromptBatch, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Tensor]:
         """Answer held-out questions, in every validation with the same noise; return which are right, ``(P, G)``."""
         asked, collector = self.task.held_out_sets[dataloader_idx], self.collector
@@ -534,6 +546,17 @@ class PolicyModule(LightningModule):
         if is_set_anywhere(fault is not None, self.device):
             raise share_first_value(fault)
         self.state.phase = Phase.RECORDING_EVALUATION
+
+    def on_validation_batch_end(
+        self, outputs: Any, batch: PromptBatch, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        """Score as often as the processes with most held-out questions do, if every pass is an exchange."""
+        own, most = self.state.held_out_batches[dataloader_idx] if self.policy.is_sharded else (0, 0)
+        for _ in range(most - own if batch_idx + 1 == own else 0):
+            prompt_ids = self.collector.encode(self.task.held_out_prompts(0, 1))
+            ids = torch.zeros(1, 1, dtype=torch.long, device=self.device)
+            for adapter in (True, False):  # as `validation_step` does with what an engine has drawn
+                self.collector.score(prompt_ids, ids, ids.bool(), self.validation.temperature, adapter)
 
     def on_validation_end(self) -> None:
         """Record that the evaluation is complete."""

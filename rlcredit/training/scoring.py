@@ -1,19 +1,20 @@
 """Log-probabilities of sampled tokens under the trainer's policy: with gradients for an update, without for checks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.utils.checkpoint import checkpoint
 
 from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_sequence_tokens
+from rlcredit.formulas.distributed import find_largest_number
 from rlcredit.policy.policy import Policy, PromptContext, TokenScores
 from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_tokens
+from rlcredit.training.recomputation import recompute_in_backward
 
 Read = TypeVar("Read")
 
@@ -127,12 +128,16 @@ class RolloutScorer:
         width = self._trim_prompts(read, numbers).shape[1]
         lengths = (read.mask.sum(-1)[numbers] + width).tolist()
         cut = self.update_batches.split_batch(lengths, lambda part: self._try_gradient(read, numbers[part]))
+        cut, spare = add_spare_passes(self.policy, cut)
         if len(cut) > 1:
             scored = [self._score_with_recomputation(read, numbers[part]) for part in cut]
         else:
             scored = self._score_at_once(read, numbers)
+        scored, unused = scored[: len(scored) - spare], scored[len(scored) - spare :]
         logprobs, entropy, *alternatives = zip(*scored, strict=True)
         logprobs, entropy = torch.cat(logprobs), torch.cat(entropy)
+        for values in unused:
+            logprobs = logprobs + 0 * values[0].sum()  # their backward passes are those that the others make
         others = torch.stack(alternatives[0]).sum(0) if alternatives else None
         own, columns = numbers < len(rollout.mask), rollout.mask.shape[1]
         return UpdateScores(
@@ -163,17 +168,19 @@ class RolloutScorer:
         """Score rows of ascending length, every prompt read once."""
         with self.policy.merge_for_gradients():
             context = self.policy.read_prompts(self._trim_prompts(read, rows))
-            cut = split_rows_by_tokens(read.mask.sum(-1)[rows].tolist(), TOKENS)
+            cut = split_micro_batch(self.policy, read.mask.sum(-1)[rows].tolist())
             return [self._score_rows(read, rows[part], context.select_rows(part)) for part in cut]
 
     def _score_with_recomputation(self, read: UpdateSequences, rows: Tensor) -> tuple[Tensor, ...]:
         """Score some rows, and once more in the backward pass."""
+        prompt_ids = self._trim_prompts(read, rows)
 
-        def score(prompt_ids: Tensor) -> tuple[Tensor, ...]:
+        def score() -> tuple[Tensor, ...]:
             with self.policy.merge_for_gradients():
                 return self._score_rows(read, rows, self.policy.read_prompts(prompt_ids))
 
-        return checkpoint(score, self._trim_prompts(read, rows), use_reentrant=False)  # pyright: ignore[reportReturnType]
+        weights = [weight for weight in self.policy.parameters() if weight.requires_grad]
+        return recompute_in_backward(score, weights)
 
     def _score_rows(self, read: UpdateSequences, rows: Tensor, context: PromptContext) -> tuple[Tensor, ...]:
         """Score some rows after their prompts, without columns that are padding in all of them.
@@ -279,10 +286,38 @@ def read_by_length(
             context = policy.read_prompts(prompt_ids[rows])
             return [
                 read(rows[part], context.select_rows(part), completion_ids[rows[part], : tokens[part.stop - 1]])
-                for part in split_rows_by_tokens(tokens, TOKENS)
+                for part in split_micro_batch(policy, tokens)
             ]
 
     with policy.evaluation_mode(), precision():
         cut = batches.split_batch((lengths + prompt_ids.shape[1]).tolist(), read_micro_batch)
-        for micro_batch in cut:
-            yield read_micro_batch(micro_batch)
+        cut, spare = add_spare_passes(policy, cut)
+        for number, micro_batch in enumerate(cut):
+            found = read_micro_batch(micro_batch)
+            if number < len(cut) - spare:
+                yield found
+
+
+def split_micro_batch(policy: Policy, lengths: Sequence[int]) -> list[slice]:
+    """Return the rows of a micro-batch that are read together after their prompts; all, if every pass is an exchange.
+
+    Args:
+        policy: Policy that reads.
+        lengths: Tokens of each completion, ascending.
+
+    """
+    return [slice(0, len(lengths))] if policy.is_sharded else split_rows_by_tokens(lengths, TOKENS)
+
+
+def add_spare_passes(policy: Policy, cut: list[slice]) -> tuple[list[slice], int]:
+    """Return micro-batches, and how many at the end are there only because another process has so many more.
+
+    Args:
+        policy: Policy that reads; if its layers lie in parts, every process must make as many passes.
+        cut: Micro-batches of this process.
+
+    """
+    if not policy.is_sharded:
+        return cut, 0
+    spare = find_largest_number(len(cut), policy.device) - len(cut)
+    return [*cut, *[slice(0, 1)] * spare], spare

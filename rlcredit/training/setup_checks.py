@@ -9,6 +9,7 @@ from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelP
 from rlcredit.base.lightning_private import read_callbacks, read_checkpoint_times
 from rlcredit.decoding.engine import Decoder
 from rlcredit.tasks.task import Task
+from rlcredit.training.sharded_base import ShardedBaseStrategy
 
 if TYPE_CHECKING:
     from rlcredit.training.module import PolicyModule
@@ -62,14 +63,52 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
     if isinstance(trainer.strategy, SPLITTING):
         raise ValueError(
             f"trainer.strategy: {type(trainer.strategy).__name__} splits weights; engine, checks and probes need "
-            "them whole. Use ddp; where a GPU has too little memory, load the model in fewer bits: "
-            "model.policy.quantization 4bit, or model.policy.dtype bfloat16."
+            "them whole. Use ddp; where a GPU has too little memory, use sharded_base, or load the model in fewer "
+            "bits: model.policy.quantization 4bit, or model.policy.dtype bfloat16."
         )
+    if isinstance(trainer.strategy, ShardedBaseStrategy):
+        _refuse_whole_readers(module)
+        _refuse_idle_processes(trainer.world_size, task)
     _refuse_oracle_without_decoder(module, trainer)
     for asked in task.held_out_sets:
         asked.choose_k(module.pass_k, module.validation.completions)
     _refuse_uneven_prompts(module, trainer, task)
     _refuse_split_rollouts(module.updates_per_rollout, trainer)
+
+
+def _refuse_whole_readers(module: "PolicyModule") -> None:
+    """Refuse what makes other passes in every process, where each pass is an exchange between all."""
+    if isinstance(module.engine, Decoder):
+        raise ValueError(
+            f"trainer.strategy: sharded_base cuts the model into parts, and {type(module.engine).__name__} decodes "
+            "with all of it. Set model.engine: VLLMServer, or use trainer.strategy ddp."
+        )
+    if module.micro_batches.size == "auto":
+        raise ValueError(
+            "model.micro_batch_size: auto finds out what fits in each process by itself, and sharded_base needs the "
+            "same passes in all. Give a number: 4."
+        )
+    if module.policy.quantization:
+        raise ValueError(
+            f"model.policy.quantization: {module.policy.quantization} weights are packed and cannot be cut into parts. "
+            "Use trainer.strategy ddp, which holds them whole in every process, or remove model.policy.quantization."
+        )
+    if "lookahead" in module.needs:
+        raise ValueError(
+            "trainer.strategy: sharded_base cannot read what was not sampled, as a credit operator of this run does "
+            "(`reads` of `rlcredit explain`). Use trainer.strategy ddp, or another operator."
+        )
+
+
+def _refuse_idle_processes(processes: int, task: Task) -> None:
+    """Refuse held-out sets of which a process would have no question: it could not answer along with the others."""
+    for asked in task.held_out_sets:
+        size = len(asked.task.held_out_set)
+        if size < processes:
+            raise ValueError(
+                f"trainer.strategy: sharded_base needs a held-out question in each of {processes} processes, and a set "
+                f"has {size}. Raise data.validation_size."
+            )
 
 
 def _refuse_oracle_without_decoder(module: "PolicyModule", trainer: Trainer) -> None:

@@ -47,6 +47,7 @@ class StepState:
             does not tell.
         skipped: Whether the last update was passed over because it was not finite.
         skipped_in_a_row: How many updates have been passed over, up to the last one.
+        held_out_batches: Batches of each held-out set that this process has, and most that any has.
         held_out_fault: The first fault of held-out answers, reported when all processes have finished theirs.
 
     """
@@ -59,6 +60,7 @@ class StepState:
     token_counts: TokenCounts | None = field(default_factory=TokenCounts)
     skipped: bool = False
     skipped_in_a_row: int = 0
+    held_out_batches: list[tuple[int, int]] = field(default_factory=list)
     held_out_fault: RunStopped | None = None
     _lap_started: float = 0.0
 

@@ -1,0 +1,44 @@
+"""Outputs that are computed once more in the backward pass, by a graph of their own."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+
+def recompute_in_backward(compute: Callable[[], tuple[Tensor, ...]], weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return what ``compute`` returns without keeping its graph; the backward pass calls it again.
+
+    Each backward pass is one of its own, unlike those of :func:`torch.utils.checkpoint.checkpoint`, so that layers
+    that lie in parts are gathered for it. The result is the same.
+
+    Args:
+        compute: Function of the weights. Its outputs must be the same at each call.
+        weights: Weights that have a gradient.
+
+    """
+    return _Recomputed.apply(compute, *weights)  # pyright: ignore[reportReturnType]
+
+
+class _Recomputed(Function):
+    """Outputs of a function, and its vector-Jacobian product by another forward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, compute: Callable[[], tuple[Tensor, ...]], *weights: Tensor) -> tuple[Tensor, ...]:
+        kind = weights[0].device.type
+        ctx.compute, ctx.weights = compute, weights
+        ctx.precision = kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind)
+        with torch.no_grad():
+            return compute()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        kind, dtype, enabled = ctx.precision
+        with torch.enable_grad(), torch.autocast(kind, dtype=dtype, enabled=enabled):
+            found = ctx.compute()
+        pairs = [(value, part) for value, part in zip(found, gradients, strict=True) if value.requires_grad]
+        values, parts = zip(*pairs, strict=True)
+        own = torch.autograd.grad(values, ctx.weights, parts, allow_unused=True)
+        return None, *own

@@ -1,0 +1,69 @@
+"""The strategy ``sharded_base``: each process holds a part of the frozen weights, and the whole adapter."""
+
+import torch
+import torch.distributed as dist
+from lightning.pytorch import Trainer
+from lightning.pytorch.strategies import DDPStrategy, StrategyRegistry
+from lightning.pytorch.trainer.states import TrainerFn
+from torch import Tensor
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+from torch.distributed.device_mesh import init_device_mesh
+
+from rlcredit.policy.policy import Policy
+from rlcredit.policy.sharding import shard_frozen_weights
+
+NAME = "sharded_base"
+
+
+class ShardedBaseStrategy(DDPStrategy):
+    """Train as ``ddp`` does where one process cannot hold the model.
+
+    Decoder layers lie in parts and are gathered one at a time while they compute. The adapter, and with it optimizer,
+    gradient, checks, probes and checkpoints, is whole in every process; its gradient is averaged once a step. So is
+    what reads it: nothing but the two passes of a micro-batch knows that the layers are not whole.
+    """
+
+    strategy_name = NAME
+
+    def setup(self, trainer: Trainer) -> None:
+        """Cut the frozen weights into parts, and set up the optimizer."""
+        assert self.accelerator is not None
+        assert self.model is not None
+        self.accelerator.setup(trainer)
+        self.precision_plugin.convert_module(self.model)
+        self.model_to_device()
+        if trainer.state.fn == TrainerFn.FITTING:
+            self.setup_optimizers(trainer)
+        self.setup_precision_plugin()
+
+    def model_to_device(self) -> None:
+        """Move layer by layer what this process keeps, then whatever is whole; the adapter is that of the first."""
+        assert self.model is not None
+        mesh = init_device_mesh(self.root_device.type, (self.world_size,))
+        for policy in [module for module in self.model.modules() if isinstance(module, Policy)]:
+            if not policy.is_sharded:
+                shard_frozen_weights(policy, mesh)
+        self.model.to(self.root_device)
+        for weight in self._list_adapter_weights():
+            dist.broadcast(weight.data, src=0)
+
+    def post_backward(self, closure_loss: Tensor) -> None:
+        """Average the gradient of the adapter over all processes, in one exchange."""
+        weights = self._list_adapter_weights()
+        for weight in weights:
+            if weight.grad is None:  # of all processes none or every one may have one
+                weight.grad = torch.zeros_like(weight)
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        flat = _flatten_dense_tensors(gradients) / self.world_size
+        dist.all_reduce(flat)
+        for gradient, mean in zip(gradients, _unflatten_dense_tensors(flat, gradients), strict=True):
+            gradient.copy_(mean)
+
+    def _list_adapter_weights(self) -> list[torch.nn.Parameter]:
+        assert self.model is not None
+        return [weight for weight in self.model.parameters() if weight.requires_grad]
+
+
+StrategyRegistry.register(
+    NAME, ShardedBaseStrategy, description="DDP whose frozen weights lie in parts, adapters whole", override=True
+)

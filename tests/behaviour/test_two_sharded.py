@@ -1,0 +1,108 @@
+"""Two processes, each with half of the frozen weights, train as two that hold them whole."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.behaviour import two_sharded
+from tests.small_runs import ROOT
+
+SCRIPT = Path(two_sharded.__file__)
+
+
+def start_two(folder, strategy, size, *more):
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "scripts")])
+    command = [sys.executable, str(SCRIPT), str(folder), strategy, str(size), *more]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths}
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Return what each process of a run has found, by strategy and completions per micro-batch."""
+    folder, found = tmp_path_factory.mktemp("two"), {}
+    for key in [("ddp", 0), ("sharded_base", 0), ("sharded_base", 1)]:
+        process = start_two(folder, *key)
+        _, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        names = [folder / f"{key[0]}{key[1]}_rank{rank}.pt" for rank in (0, 1)]
+        found[key] = [torch.load(name, weights_only=True) for name in names]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [0, 1])
+def test_completions_credit_gradients_and_adapters_are_those_of_a_base_that_is_whole(trained, size):
+    for whole, parts in zip(trained["ddp", 0], trained["sharded_base", size], strict=True):
+        for expected, actual in zip(whole["gradients"], parts["gradients"], strict=True):
+            assert max(part.abs().max() for part in expected.values()) > 1e-3
+            for name, part in expected.items():
+                assert_close(actual[name], part, atol=1e-6, rtol=0)
+        for name, weight in whole["adapter"].items():
+            assert_close(parts["adapter"][name], weight, atol=5e-6, rtol=0)
+        for expected, actual in zip(whole["logged"], parts["logged"], strict=True):
+            assert actual["ids"] == expected["ids"]
+            numbers = sorted(expected.keys() - {"ids", "train/tokens_per_second"})
+            assert actual.keys() == expected.keys()
+            assert any("degrees" in name for name in numbers)
+            for name in numbers:
+                assert actual[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-4), name
+    first, second = (each["adapter"] for each in trained["sharded_base", size])
+    for name, weight in first.items():
+        assert torch.equal(second[name], weight)
+
+
+@pytest.mark.slow
+def test_a_process_holds_half_of_the_layers(trained):
+    whole, parts = (trained[key][0] for key in (("ddp", 0), ("sharded_base", 0)))
+    assert parts["held"] == whole["held"] - whole["layers"] // 2
+
+
+@pytest.mark.slow
+def test_processes_with_fewer_micro_batches_and_fewer_questions_made_spare_passes(trained):
+    assert sum(each["spare"] for each in trained["sharded_base", 1]) > 0
+    assert [each["spare"] for each in trained["sharded_base", 0]] == [0, 0]
+
+
+@pytest.mark.slow
+def test_a_killed_process_ends_the_other(tmp_path):
+    process = start_two(tmp_path, "sharded_base", 0, "400")
+    end = time.monotonic() + 120
+    while not (pids := sorted(tmp_path.glob("rank*.pid"))) or len(pids) < 2:
+        assert time.monotonic() < end
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.1)
+    os.kill(int((tmp_path / "rank1.pid").read_text()), signal.SIGKILL)
+    process.communicate(timeout=90)
+    assert process.returncode not in (0, None)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The dirpath has changed", "ignore:You.re resuming from a checkpoint")
+def test_a_run_goes_on_with_a_base_in_parts_and_with_a_whole_one(tmp_path, trained):
+    process = start_two(tmp_path, "sharded_base", 0, "1")
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    (checkpoint,) = tmp_path.rglob("*.ckpt")
+    held = torch.load(checkpoint, weights_only=True)["state_dict"]
+    assert held.keys() == trained["ddp", 0][0]["adapter"].keys()
+    expected = trained["sharded_base", 0][0]["adapter"]
+    two, one = tmp_path / "two", tmp_path / "one"
+    two.mkdir()
+    one.mkdir()
+    process = start_two(two, "sharded_base", 0, "2", str(checkpoint))
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    again = torch.load(two / "sharded_base0_rank0.pt", weights_only=True)["adapter"]
+    alone = two_sharded.train(one, 0, 2, str(checkpoint))["adapter"]
+    for name, weight in expected.items():
+        assert torch.equal(again[name], weight)
+        assert_close(alone[name], weight, atol=5e-6, rtol=0)
