@@ -104,7 +104,7 @@ def _refuse_idle_processes(processes: int, task: Task) -> None:
     """Refuse held-out sets of which a process would have no question: it could not answer along with the others."""
     for asked in task.held_out_sets:
         size = len(asked.task.held_out_set)
-        if size < processes:
+        if 0 < size < processes:
             raise ValueError(
                 f"trainer.strategy: sharded_base needs a held-out question in each of {processes} processes, and a set "
                 f"has {size}. Raise data.validation_size."

@@ -57,10 +57,10 @@ class SpareCounter:
 
 
 class StepRecorder(Callback):
-    """Keep the gradient of every step, and what was logged."""
+    """Keep the gradient of every step, what was logged, and what a probe measured."""
 
-    def __init__(self):
-        self.gradients, self.logged = [], []
+    def __init__(self, probe):
+        self.probe, self.gradients, self.logged = probe, [], []
 
     def on_train_start(self, trainer, module):
         place = Path(trainer.default_root_dir) / f"rank{trainer.global_rank}.pid"
@@ -71,7 +71,7 @@ class StepRecorder(Callback):
 
     def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if "time" not in name}
-        self.logged.append({**metrics, "ids": batch.completion_ids.tolist()})
+        self.logged.append({**metrics, **self.probe.last, "ids": batch.completion_ids.tolist()})
 
 
 def train(folder, micro_batch_size, steps=2, ckpt_path=None, **more):
@@ -87,7 +87,8 @@ def train(folder, micro_batch_size, steps=2, ckpt_path=None, **more):
     task = ReasoningGym(
         "chain_sum", CHAIN_SUM, train_size=64, validation_size=17, prompts_per_step=4, validation_batch=2
     )
-    recorder = StepRecorder()
+    probe = GradientProbe(every_n_steps=1)
+    recorder = StepRecorder(probe)
     trainer = Trainer(
         max_steps=steps,
         accelerator="cpu",
@@ -96,7 +97,7 @@ def train(folder, micro_batch_size, steps=2, ckpt_path=None, **more):
         enable_model_summary=False,
         num_sanity_val_steps=0,
         val_check_interval=1,
-        callbacks=[GRPO(), GTPO(), GradientProbe(every_n_steps=1), recorder],
+        callbacks=[GRPO(), GTPO(), probe, recorder],
         default_root_dir=folder,
         use_distributed_sampler=False,
         **more,

@@ -105,3 +105,14 @@ def test_logits_of_many_tokens_are_scored_in_chunks():
     sizes = parse_architecture({"model_type": "llama", **SIZES, **HEADS})
     assert memory.logit_bytes(sizes, 10) == 3 * 4 * 10 * 384
     assert memory.logit_bytes(sizes, 10**6) == memory.SCORING
+
+
+def test_layers_in_parts_take_their_share_and_two_of_them_are_whole():
+    config = AutoConfig.for_model("qwen3", **SIZES, **HEADS)
+    sizes = parse_architecture(config.to_dict())
+    model = AutoModelForCausalLM.from_config(config)
+    layers = sum(weight.numel() for weight in model.model.layers.parameters())
+    whole = sum(weight.numel() for weight in model.parameters())
+    for processes in (1, 2, 8):
+        expected = 2 * (whole - layers + layers / processes + layers * 2 / 3)
+        assert memory.sharded_weight_bytes(sizes, "bfloat16", processes) == pytest.approx(expected)
