@@ -8,6 +8,9 @@ from pathlib import Path
 
 from rlcredit.base.exit_status import REFUSED, RunStopped
 from rlcredit.cli.application import CreditCLI, instantiate_configuration
+from rlcredit.cli.engine_text import build_engine
+from rlcredit.decoding.engine import Engine
+from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.adapters import CONFIG, install_adapter, load_adapter_weights, read_adapter_settings
 from rlcredit.policy.model_loading import find_fastest_device
@@ -26,6 +29,7 @@ class NamedPolicy:
 
     Attributes:
         policy: Policy, loaded on the accelerator if there is one.
+        engine: Engine that decodes its completions.
         sampling: How the policy's run draws completions; the defaults without a configuration.
         task: Task of the policy's configuration, None without one; no data is read.
         name: Name to show to people.
@@ -35,6 +39,7 @@ class NamedPolicy:
     """
 
     policy: Policy
+    engine: Engine
     sampling: Sampling
     task: Task | None
     name: str
@@ -95,6 +100,8 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
         found = _build_configured_policy([*(f"--config={file}" for file in files), *options])
     else:
         found = _build_plain_policy(args, adapter)
+    if getattr(args, "engine", None):
+        found.engine = build_engine(args.engine)
     refuse_unloadable_policy(found.policy, None if files else adapter)
     found.policy.load()
     if held := checkpoint or adapter:
@@ -110,7 +117,7 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
 
 def _build_configured_policy(arguments: Sequence[str]) -> NamedPolicy:
     module, task = build_module_and_task(arguments)
-    return NamedPolicy(module.policy, module.sampling, task, module.policy.path)
+    return NamedPolicy(module.policy, module.engine, module.sampling, task, module.policy.path)
 
 
 def _build_plain_policy(args: argparse.Namespace, adapter: Path | None) -> NamedPolicy:
@@ -121,7 +128,7 @@ def _build_plain_policy(args: argparse.Namespace, adapter: Path | None) -> Named
         raise ValueError(f"{adapter}: {CONFIG} does not name its base model. Name it with --model.")
     policy = Policy(path, LoRA(**lora))
     policy.prompt = PromptFormat(not args.raw, None if args.thinking is None else args.thinking == "on")
-    return NamedPolicy(policy, Sampling(), None, policy.path)
+    return NamedPolicy(policy, InProcessEngine(), Sampling(), None, policy.path)
 
 
 def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:

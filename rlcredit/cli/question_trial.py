@@ -1,6 +1,7 @@
 """``rlcredit try``: answer and judge a few training questions before any training."""
 
 import argparse
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.base.exit_status import FINISHED
@@ -73,7 +74,8 @@ def answer_training_questions(
     numbers = PromptOrder(len(task.train_set), questions, seed, step=lambda: 0).draw_numbers(0)
     examples = [task.train_set[number] for number in numbers]
     said = [task.build_conversation(example) for example in examples]
-    answers = sample_completions(found.policy, said, numbers, sampling, seed)
+    with contextlib.closing(found.engine):
+        answers = sample_completions(found.policy, found.engine, said, numbers, sampling, seed)
     texts = found.policy.prepend_thinking_mark([completion.text for group in answers for completion in group])
     repeated = [example for example in examples for _ in range(sampling.completions)]
     verdicts = iter(require_verdicts(task.judge(texts, repeated), len(texts), task))

@@ -1,6 +1,7 @@
 """``rlcredit sample``: answers of a policy to a question, with log-probability and entropy of every token."""
 
 import argparse
+import contextlib
 import dataclasses
 import shutil
 from collections.abc import Sequence
@@ -34,7 +35,8 @@ def _answer_question(args: argparse.Namespace, options: Sequence[str]) -> int:
     choose_sampling(args, Sampling())  # refuse what is wrong before anything is loaded
     found = load_named_policy(args, options)
     sampling, said = choose_sampling(args, found.sampling), _build_conversation(args, found)
-    answers = sample_completions(found.policy, [said], [0], sampling, args.seed)[0]
+    with contextlib.closing(found.engine):
+        answers = sample_completions(found.policy, found.engine, [said], [0], sampling, args.seed)[0]
     if args.answer is not None:
         judge_completions(answers, args.answer, found)
     terminal = make_completion_printer(args)

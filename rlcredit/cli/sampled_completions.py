@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import torch
 
-from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.sampling import Sampling
+from rlcredit.decoding.scored_samples import sample_with_scores
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import Conversation
 from rlcredit.verification.verifiers import Verdict
@@ -43,12 +44,18 @@ class Completion:
 
 @torch.no_grad()
 def sample_completions(
-    policy: Policy, conversations: Sequence[Conversation], numbers: Sequence[int], sampling: Sampling, seed: int
+    policy: Policy,
+    engine: Engine,
+    conversations: Sequence[Conversation],
+    numbers: Sequence[int],
+    sampling: Sampling,
+    seed: int,
 ) -> list[list[Completion]]:
     """Sample ``sampling.completions`` answers to every conversation.
 
     Args:
         policy: Policy, loaded.
+        engine: Engine that decodes.
         conversations: Conversations, P of them.
         numbers: Number of each conversation, by which its sampling noise is chosen.
         sampling: How completions are drawn.
@@ -59,7 +66,7 @@ def sample_completions(
 
     """
     prompt_ids = policy.encode_questions(conversations).to(policy.device)
-    drawn = InProcessEngine().sample(policy, prompt_ids, numbers, sampling, seed=seed, step=0)
+    drawn = sample_with_scores(engine, policy, prompt_ids, numbers, sampling, seed=seed, step=0)
     pieces, lengths = policy.decode_pieces(drawn.completion_ids, drawn.mask), drawn.mask.sum(-1).tolist()
     facts = zip(drawn.logprobs.tolist(), drawn.entropy.tolist(), drawn.truncated.tolist(), strict=True)
     rows = [

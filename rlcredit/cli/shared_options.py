@@ -16,6 +16,8 @@ NO_MLFLOW, MLFLOW_OF_ENVIRONMENT = "none", "env"
 
 CHECKPOINT = "checkpoint, run folder, or adapter folder"
 
+ENGINE = "engine that decodes, such as 'VLLMServer(url=\"http://127.0.0.1:8000\")'"
+
 
 def add_policy_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name a policy."""
@@ -53,6 +55,7 @@ def add_sampling_options(parser: argparse.ArgumentParser, completions: int) -> N
         help="length at which a completion is cut (default: that of the configuration, or 128)",
     )
     drawn.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the sampling noise (default: 0)")
+    drawn.add_argument("--engine", metavar="ENGINE", help=f"{ENGINE} (default: that of the configuration)")
     output = parser.add_argument_group("output")
     output.add_argument(
         "--colour",

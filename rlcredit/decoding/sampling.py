@@ -1,9 +1,11 @@
 """The request to an engine and its result."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from torch import Tensor
+
+from rlcredit.policy.policy import TokenScores
 
 
 @dataclass
@@ -69,3 +71,13 @@ class Samples:
     sum_pi_squared: Tensor = None  # pyright: ignore[reportAssignmentType]
     engine_logprobs: Tensor | None = None
     hidden: Tensor | None = None
+
+    def replace_scores(self, scores: TokenScores) -> "Samples":
+        """Return the samples with the trainer's scores; what the engine reported stands beside them."""
+        return replace(
+            self,
+            logprobs=scores.logprobs,
+            entropy=scores.entropy,
+            sum_pi_squared=scores.sum_pi_squared,
+            engine_logprobs=self.logprobs.where(self.mask, 0),
+        )

@@ -9,9 +9,11 @@ import torch
 
 from rlcredit.base.exit_status import StorageUnavailable
 from rlcredit.base.messages import print_message
+from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.noise import VALIDATION, sampling_uniforms
-from rlcredit.decoding.sampling import Samples
+from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.decoding.scored_samples import sample_with_scores
 from rlcredit.evaluation.evaluated_policies import EvaluatedPolicy
 from rlcredit.evaluation.evaluation_folder import Answer, EvaluationFolder, PolicyTask
 from rlcredit.evaluation.evaluation_request import EvaluationRequest, SamplingParameters
@@ -87,7 +89,7 @@ class AnsweringProgress:
 
 
 def answer_remaining_questions(
-    request: EvaluationRequest, folder: EvaluationFolder, device: torch.device, batch_size: int, threads: int
+    request: EvaluationRequest, folder: EvaluationFolder, device: torch.device, batch_size: int
 ) -> None:
     """Answer the questions that have not been answered yet.
 
@@ -96,10 +98,10 @@ def answer_remaining_questions(
         folder: Folder in which the evaluation has begun.
         device: Device that the policies run on.
         batch_size: Completions at a time.
-        threads: CPU threads while decoding; see :class:`~rlcredit.decoding.in_process.InProcessEngine`.
 
     Raises:
         ValueError: an adapter is not of its model.
+        PolicyMismatch: the engine draws from another policy.
         NoStorage: the disk does not take the answers.
 
     """
@@ -111,7 +113,7 @@ def answer_remaining_questions(
         return
     if kept:
         print_message(f"{kept:,} of {progress.total:,} completions lie in {folder.path}; it goes on after them.")
-    journal, loader, engine = folder.open_journal(), PolicyLoader(device), InProcessEngine(batch_size, threads)
+    journal, loader, engine = folder.open_journal(), PolicyLoader(device), request.engine
     stride = max(1, batch_size // sampling.completions)
     for evaluated, each in places:
         place = PolicyTask(evaluated.name, each.name)
@@ -127,7 +129,7 @@ def answer_remaining_questions(
 
 
 def answer_question_batch(
-    policy: Policy, engine: InProcessEngine, questions: QuestionSet, start: int, size: int, sampling: SamplingParameters
+    policy: Policy, engine: Engine, questions: QuestionSet, start: int, size: int, sampling: SamplingParameters
 ) -> list[Answer]:
     """Return judged answers to consecutive questions, grouped by question.
 
@@ -147,9 +149,15 @@ def answer_question_batch(
     prompt_ids = policy.encode_questions(prompts.questions).to(policy.device)
     samples = list(range(sampling.completions)) * size
     numbers = [number for number in prompts.numbers for _ in range(sampling.completions)]
-    noise = sampling_uniforms(sampling.seed, VALIDATION, numbers, samples, sampling.max_tokens)
-    of = torch.arange(size, device=policy.device).repeat_interleave(sampling.completions)
-    drawn = engine.decode(policy, prompt_ids, noise, of, sampling.temperature, kept=sampling.token_filter)
+    if isinstance(engine, InProcessEngine):
+        noise = sampling_uniforms(sampling.seed, VALIDATION, numbers, samples, sampling.max_tokens)
+        of = torch.arange(size, device=policy.device).repeat_interleave(sampling.completions)
+        drawn = engine.decode(policy, prompt_ids, noise, of, sampling.temperature, kept=sampling.token_filter)
+    else:
+        asked = Sampling(sampling.completions, sampling.max_tokens, sampling.temperature)
+        drawn = sample_with_scores(
+            engine, policy, prompt_ids, prompts.numbers, asked, seed=sampling.seed, step=VALIDATION
+        )
     texts = policy.decode_texts(drawn.completion_ids, drawn.mask)
     examples = [example for example in prompts.examples for _ in range(sampling.completions)]
     task = questions.task

@@ -64,7 +64,8 @@ def _run_evaluation(options: argparse.Namespace) -> int:
         except REFUSALS as error:
             print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
             return REFUSED
-        answer_remaining_questions(request, folder, device, options.batch_size, options.threads)
+        held.callback(request.engine.close)
+        answer_remaining_questions(request, folder, device, options.batch_size)
         _finish_evaluation(request, folder, to, code)
     return FINISHED
 

@@ -4,6 +4,7 @@ import argparse
 
 from rlcredit.cli.shared_options import (
     CHECKPOINT,
+    ENGINE,
     add_machine_options,
     add_mlflow_options,
 )
@@ -114,6 +115,7 @@ def _add_drawing_options(parser: CommandParser) -> None:
     )
     drawn.add_argument("--top_k", type=make_count_parser(), metavar="K", help="number of likeliest tokens drawn from")
     drawn.add_argument("--greedy", action="store_true", help="likeliest token each time; one completion per question")
+    drawn.add_argument("--engine", metavar="ENGINE", help=f"{ENGINE} (default: InProcessEngine)")
     drawn.add_argument(
         "--max_tokens",
         type=make_count_parser(),

@@ -3,9 +3,11 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rlcredit.decoding.engine import Engine
+from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.token_filters import TokenFilter, make_token_filter
 from rlcredit.evaluation.evaluated_policies import EvaluatedPolicy
 from rlcredit.evaluation.question_sets import QuestionSet
@@ -81,6 +83,7 @@ class EvaluationRequest:
         policies: Policies that answer; the others are compared with the first.
         sampling: How completions are drawn.
         margin: Difference of accuracy that would not matter, in proportions.
+        engine: Engine that decodes.
 
     """
 
@@ -88,10 +91,28 @@ class EvaluationRequest:
     policies: Sequence[EvaluatedPolicy]
     sampling: SamplingParameters
     margin: float
+    engine: Engine = field(default_factory=InProcessEngine)
+
+    def __post_init__(self) -> None:
+        """Refuse a way of drawing that the engine does not know."""
+        filtered = next((name for name in ("greedy", "top_p", "top_k") if getattr(self.sampling, name)), None)
+        if filtered and not isinstance(self.engine, InProcessEngine):
+            raise ValueError(
+                f"--{filtered}: {type(self.engine).__name__} draws from the whole distribution. Leave it out, or leave "
+                "out --engine."
+            )
+
+    @property
+    def description(self) -> str:
+        """Return how completions are drawn, in words."""
+        by = "" if isinstance(self.engine, InProcessEngine) else f", decoded by {type(self.engine).__name__}"
+        return f"{self.sampling.description}{by}"
 
     def settings(self) -> dict[str, Any]:
-        """Return all settings that answers depend on."""
+        """Return all settings that answers depend on; an engine in this process gives the same as no other."""
+        named = type(self.engine).__name__
         return {
+            **({} if isinstance(self.engine, InProcessEngine) else {"engine": named}),
             "drawing": {name: value for name, value in asdict(self.sampling).items() if name != "k"},  # k only counts
             "policies": {policy.name: policy.identity() for policy in self.policies},
             "tasks": {each.name: each.identity() for each in self.sets},

@@ -81,7 +81,7 @@ def render_evaluation_summary(
     request: EvaluationRequest, measured: Mapping[PolicyTask, PolicyAccuracy], compared: Sequence[PolicyComparison]
 ) -> str:
     """Return the main results as text for a terminal."""
-    parts = [request.sampling.description]
+    parts = [request.description]
     for each in request.sets:
         table = make_accuracy_table(request, measured, each.name, whole=False)
         parts.append(f"{each.name}: {each.size:,} questions\n{table.to_text()}")

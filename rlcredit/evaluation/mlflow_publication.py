@@ -75,7 +75,7 @@ def _list_mlflow_parameters(request: EvaluationRequest) -> dict[str, str]:
         for each in request.policies
     }
     tasks = {f"task/{each.name}": f"{each.file}, {each.size} questions" for each in request.sets}
-    return {**settings, **tasks, "completions": request.sampling.description, "margin": str(request.margin)}
+    return {**settings, **tasks, "completions": request.description, "margin": str(request.margin)}
 
 
 def _collect_mlflow_metrics(results: EvaluationResults) -> dict[str, float]:

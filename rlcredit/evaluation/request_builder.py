@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 
+from rlcredit.cli.engine_text import build_engine
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.arguments import parse_path
 from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.strict_yaml import parse_yaml
+from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.token_filters import make_token_filter
 from rlcredit.evaluation.evaluate_options import COMPLETIONS, TEMPERATURE
 from rlcredit.evaluation.evaluated_policies import (
@@ -42,7 +44,8 @@ def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
     if repeated := [name for name, count in names.items() if count > 1]:
         raise ValueError(f"--tasks: {repeated[0]} occurs twice, and tasks are named after their files. Rename one.")
     sets = [read_question_set(file, options.questions, options.unsafe_scorers) for file in options.tasks]
-    return EvaluationRequest(sets, policies, sampling, options.margin)
+    engine = build_engine(options.engine) if options.engine else InProcessEngine(options.batch_size, options.threads)
+    return EvaluationRequest(sets, policies, sampling, options.margin, engine)
 
 
 def _read_sampling_options(options: argparse.Namespace) -> SamplingParameters:

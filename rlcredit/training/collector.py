@@ -1,7 +1,7 @@
 """Turn prompts into a rollout: sample completions, judge them, and compute the trainer's own log-probabilities."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 from lightning.pytorch import Trainer
@@ -201,14 +201,13 @@ class RolloutCollector:
         self.token_counts.add(decoded=int(samples.mask.sum()), prefill=count_distinct_prompt_tokens(prompt_ids))
         if self.engine.exact and samples.entropy is not None and not self.policy.is_sharded:
             return samples
-        logprobs, entropy, squares = self.score(
+        scores = self.score(
             prompt_ids.repeat_interleave(sampling.completions, 0),
             samples.completion_ids,
             samples.mask,
             sampling.temperature,
         )
-        by_engine = samples.logprobs.where(samples.mask, 0)
-        return replace(samples, logprobs=logprobs, entropy=entropy, sum_pi_squared=squares, engine_logprobs=by_engine)
+        return samples.replace_scores(scores)
 
     def score(
         self, prompt_ids: Tensor, completion_ids: Tensor, mask: Tensor, temperature: float, adapter: bool = True

@@ -22,6 +22,7 @@ from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.noise import VALIDATION, stream_number, token_uniforms
 from rlcredit.decoding.sampling import Sampling
+from rlcredit.decoding.scored_samples import ROUNDED, choose_tolerance
 from rlcredit.formulas.distributed import (
     find_largest_number,
     is_set_anywhere,
@@ -51,14 +52,6 @@ from rlcredit.training.setup_checks import refuse_unfit_settings, refuse_unfit_s
 from rlcredit.training.step_state import Phase, StepState
 from rlcredit.verification.rewards import verdict_mask
 from rlcredit.verification.verifiers import Verdict
-
-EXACT = 0.01
-"""Default of ``sampler_tolerance`` in float32: ten times a bound that no single token exceeds. The embedded policy
-shows 4e-7, and a small GPT-2 with a dropout of a tenth 0.07."""
-
-ROUNDED = 0.2
-"""In fewer bits, or with quantized weights: twice the rounding error of the worst token, as if every token had it.
-The embedded policy shows 0.005 in bfloat16. Only gross mistakes are found: another temperature, other weights."""
 
 
 class PolicyModule(LightningModule):
@@ -190,9 +183,7 @@ class PolicyModule(LightningModule):
         """Tolerated distance of the on-policy ratio from one, as a root mean square over tokens."""
         if self.sampler_tolerance is not None:
             return self.sampler_tolerance
-        full_precision = self.policy.dtype == "float32" and self.policy.quantization is None
-        exact_arithmetic = self.trainer.precision == "32-true" and torch.get_float32_matmul_precision() == "highest"
-        return EXACT if full_precision and exact_arithmetic else ROUNDED
+        return choose_tolerance(self.policy) if self.trainer.precision == "32-true" else ROUNDED
 
     def configure_model(self) -> None:
         """Read the weights, after everything that can be checked without them."""

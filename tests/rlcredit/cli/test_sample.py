@@ -5,6 +5,7 @@ import pytest
 
 from rlcredit.cli.sample import run_sample_command
 from rlcredit.cli.sampled_completions import sample_completions
+from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.policy import Policy
 from rlcredit.tasks.example import build_conversation
@@ -29,7 +30,9 @@ def test_a_checkpoint_is_asked_as_its_run_asks(policy, tmp_path, capsys):
     shown = asked(capsys, "--ckpt_path=run", "--completions=2", "--seed=3", "--answer=5", "--html=page.html")
     assert shown.startswith("tiny, run/checkpoints/last.ckpt (step 4), temperature 0.8, at most 24 tokens\n\n[1] ")
     said = build_conversation(QUESTION, system="Add.")
-    expected = sample_completions(policy, [said], [0], Sampling(2, max_tokens=24, temperature=0.8), seed=3)[0]
+    expected = sample_completions(
+        policy, InProcessEngine(), [said], [0], Sampling(2, max_tokens=24, temperature=0.8), seed=3
+    )[0]
     for number, completion in enumerate(expected, start=1):
         total = sum(completion.logprobs)
         found = rf"\[{number}\] (right|wrong|no answer found): .*reference 5; .*log-probability {total:.2f} "
@@ -47,11 +50,18 @@ def test_an_adapter_and_its_base_answer_as_a_checkpoint_does(policy, tmp_path, c
     said = build_conversation(QUESTION, system="Be short.")
     arguments = ("--system=Be short.", "--max_tokens=16", "--temperature=1.0")
     shown = asked(capsys, "--adapter=adapter", *arguments)
-    assert sample_completions(policy, [said], [0], Sampling(1, max_tokens=16, temperature=1.0), 0)[0][0].text in shown
+    assert (
+        sample_completions(policy, InProcessEngine(), [said], [0], Sampling(1, max_tokens=16, temperature=1.0), 0)[0][
+            0
+        ].text
+        in shown
+    )
     assert asked(capsys, "--ckpt_path=adapter", *arguments) == shown
     base = Policy()
     base.load()
-    answer = sample_completions(base, [said], [0], Sampling(1, max_tokens=16, temperature=1.0), 0)[0][0].text
+    answer = sample_completions(base, InProcessEngine(), [said], [0], Sampling(1, max_tokens=16, temperature=1.0), 0)[
+        0
+    ][0].text
     assert answer in asked(capsys, "--model=tiny", *arguments)
 
 

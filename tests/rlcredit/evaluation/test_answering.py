@@ -110,7 +110,7 @@ def test_a_full_disk_ends_it_with_one_sentence(tasks, adapter, questions, monkey
     with pytest.raises(
         StorageUnavailable, match=r"cannot be written. The evaluation stops here; once there is room, the same"
     ):
-        answer_remaining_questions(request, folder, CPU, 16, 1)
+        answer_remaining_questions(request, folder, CPU, 16)
 
 
 def test_what_is_kept_is_not_asked_again(tasks, questions, monkeypatch):
@@ -119,10 +119,10 @@ def test_what_is_kept_is_not_asked_again(tasks, questions, monkeypatch):
         EvaluationFolder(Path("e")),
     )
     folder.begin_or_resume(request.settings(), {})
-    answer_remaining_questions(request, folder, CPU, 16, 1)
+    answer_remaining_questions(request, folder, CPU, 16)
     whole = folder.batches.read_bytes()
     assert len(whole.splitlines()) == 2  # 16 completions at a time are four questions
     monkeypatch.setattr("rlcredit.evaluation.answering.answer_question_batch", None)
-    answer_remaining_questions(request, folder, CPU, 16, 1)
+    answer_remaining_questions(request, folder, CPU, 16)
     assert folder.batches.read_bytes() == whole
     assert len(folder.read_answers()[PolicyTask("base", "three")]) == 32

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
+from rlcredit.base.exit_status import PolicyMismatch
 from tests.forks import CommandFork
+from tests.rlcredit.decoding.fake_vllm import FakeVLLM, served
 
 
 def read(folder="out", name="results.json"):
@@ -117,6 +119,8 @@ def test_filters_change_what_is_drawn(evaluate):
         (["--model", "tiny", "--mlflow", "http://ann:secret@host"], "holds a password"),
         (["--model", "tiny", "--mlflow", "env"], "MLFLOW_TRACKING_URI"),
         (["--model", "tiny", "--out", "full"], "full holds other files, for instance thesis.tex"),
+        (["--model", "tiny", "--engine", "vLLM"], "--engine: 'vLLM' is no engine. Name InProcessEngine or VLLMServer"),
+        (["--model", "tiny", "--engine", "VLLMServer", "--top_p", "0.5"], "--top_p: VLLMServer draws from the whole"),
         (["--model", "tiny", "--questons", "3"], "--questons: no such option. Did you mean `--questions`?"),
         (["--model", "tiny", "--unknown", "3"], "--unknown: no such option. `rlcredit evaluate --help` lists"),
     ],
@@ -232,3 +236,32 @@ def test_stopped_and_killed_it_goes_on_to_the_same_bits(here, tasks, adapter):
     assert whole.communicate(timeout=120)
     for name in ("batches.jsonl", "answers.jsonl", "results.json", "results.md"):
         assert (here / "stopped" / name).read_bytes() == (here / "whole" / name).read_bytes(), name
+
+
+def test_a_server_answers_for_every_policy_and_the_scores_are_the_policys(evaluate, adapter):
+    asked = ("--adapter", adapter, "--against", "base")
+    with served(FakeVLLM()) as url:
+        status, out, err = evaluate(*asked, engine=f'VLLMServer(url="{url}")', files=["three.yaml"], out="served")
+    assert status == 0, err
+    assert "decoded by VLLMServer" in out
+    assert read("served")["settings"]["engine"] == "VLLMServer"
+    assert evaluate(*asked, files=["three.yaml"], out="here")[0] == 0
+    assert "engine" not in read("here")["settings"]
+    for name in ("base", "taught"):
+        one, other = ([each for each in lines(out) if each["policy"] == name] for out in ("served", "here"))
+        assert [each["question"] for each in one] == [each["question"] for each in other]
+        assert [each["completion"] for each in one] != [each["completion"] for each in other]  # noise of its own
+        means = [sum(each["entropy"] for each in some) / len(some) for some in (one, other)]
+        assert means[0] == pytest.approx(means[1], abs=0.1)
+    status, _, err = evaluate(*asked, files=["three.yaml"], out="served")
+    assert status == 2
+    assert "engine" in err
+
+
+def test_a_server_with_another_policy_ends_the_evaluation(evaluate, adapter):
+    deaf = FakeVLLM()
+    deaf.deaf = True
+    with served(deaf) as url:
+        status, _, err = evaluate("--adapter", adapter, engine=f'VLLMServer(url="{url}", patience=0.1)', out="deaf")
+    assert status == PolicyMismatch.status
+    assert "--engine: VLLMServer is" in err

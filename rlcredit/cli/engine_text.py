@@ -1,0 +1,41 @@
+"""The engine that a command line names, such as ``VLLMServer(url="http://127.0.0.1:8000")``."""
+
+from jsonargparse import ArgumentError, ArgumentParser
+
+from rlcredit.config.call_form import CallFormError
+from rlcredit.config.class_paths import refuse_misplaced_class
+from rlcredit.config.config_expansion import expand_call_forms
+from rlcredit.config.error_messages import find_root_cause
+from rlcredit.config.strict_yaml import parse_yaml
+from rlcredit.decoding.engine import Engine
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.vllm_server import VLLMServer
+
+SHIPPED = (InProcessEngine, VLLMServer)
+"""Engines that are known by their bare names."""
+
+
+def build_engine(text: str) -> Engine:
+    """Return the engine that a text describes: a name, or a call of one; a class of one's own by its dotted path.
+
+    Raises:
+        ValueError: it is none, or does not take what it is given.
+
+    Example:
+        >>> build_engine("InProcessEngine(threads=1)").threads
+        1
+
+    """
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments(Engine, "engine")
+    try:
+        described = expand_call_forms({"engine": parse_yaml(text)}, {"engine": Engine})["engine"]
+        config = parser.parse_object({"engine": {"class_path": described} if isinstance(described, str) else described})
+        refuse_misplaced_class(config["engine"], Engine, "engine")
+        return parser.instantiate_classes(config)["engine"]
+    except (ArgumentError, CallFormError, ValueError, TypeError) as error:
+        names = " or ".join(cls.__name__ for cls in SHIPPED)
+        cause = " ".join(str(find_root_cause(error)).split())
+        raise ValueError(
+            f"--engine: {text!r} is no engine. Name {names}, or a class of your own. {cause}"[:200]
+        ) from None
