@@ -96,6 +96,8 @@ def measure_card_batch(
         SystemExit: a configuration is refused; the message has been printed.
 
     """
+    if bar is not None:
+        bar.begin_part("a batch to warm up")
     resolution = resolve_batch_config(files, budget, threads)
     module, settings = resolution.module, resolution.leaves["trainer"]
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
@@ -175,10 +177,6 @@ class _BatchRecorder(
             self.reads = self.reads | {"oracle"}
         self.found: dict[str, Any] = {}
         self.seen_before = 0
-
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin with the batch that opens gates."""
-        self._begin_part("a batch to warm up")
 
     def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
         """Record the second batch; nothing is logged."""
