@@ -75,7 +75,7 @@ SHOTS = {
         ],
         "runs/first-seed0/heatmap/step_000009.html",
         1000,
-        600,
+        555,
         show_items("main", 1, 2, 3),
     ),
     "decoy_heatmap": Picture(
@@ -101,15 +101,15 @@ SHOTS = {
         ],
         "answer.html",
         1000,
-        630,
-        show_items("main", 1, 2, 3),
+        545,
+        show_items("main", 1, 2),
     ),
     "card": Picture([["card", "GTPO", "--budget", "batch"]], "cards/GTPO-batch/card.html", 1100, 1250),
     "report": Picture(
         [["report", "configs/campaigns/equal_tokens_long_chains.yaml"]],
         "campaigns/equal_tokens_long_chains/report/report.html",
         1160,
-        1345,
+        1395,
     ),
 }
 
