@@ -40,5 +40,6 @@ html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"rlcredit {release}"
 html_css_files = ["wide.css"]
+html_js_files = ["copy.js"]
 html_static_path = ["_site/static"]
 html_show_copyright = False

@@ -27,7 +27,8 @@ def link_root_pages(text: str) -> str:
 
 
 def turn_source_links(app: Sphinx, name: str, source: list[str]) -> None:
-    """Turn the links of a page to the root."""
+    """Turn the links of a page to the root; the name of a folder of the repository, which no site has, is no link."""
+    source[0] = re.sub(r"\[(`[^`]+`)\]\((?:\.\./)+configs/[\w/]+\)", r"\1", source[0])
     if not name.startswith(("_root/", "_api/")):
         source[0] = re.sub(r"\]\((?=README\.md)", "](./", source[0]) if name == "index" else link_root_pages(source[0])
 

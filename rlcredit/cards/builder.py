@@ -19,10 +19,11 @@ from rlcredit.cards.card import (
     measure_card_sections,
     name_card_folder,
 )
-from rlcredit.cards.card_batch import CardBatch, measure_card_batch
+from rlcredit.cards.card_batch import PARTS, CardBatch, measure_card_batch
 from rlcredit.cards.card_policies import CardPolicy
 from rlcredit.cards.comparability import list_unequal_settings, read_learning_rate
 from rlcredit.cards.condition import CardCondition
+from rlcredit.cards.measuring_bar import MeasuringBar
 from rlcredit.cards.paired_runs import TrainingCondition, run_paired_training
 from rlcredit.cli.application import read_expanded_config
 from rlcredit.cli.explain import render_call
@@ -70,24 +71,43 @@ class CardBuilder:
         write_atomically(key, identity)
         return card
 
-    def measure_baseline(self) -> CardBatch:
+    def measure_baseline(self, bar: MeasuringBar) -> CardBatch:
         """Return the batch under the baseline with its true credit, which is measured once."""
         if self._base is None:
+            bar.begin_condition(self.baseline.name)
             place = self._card_folder(self.baseline)
             known = self._known_truth()
-            self._base = self._measure_condition(self.baseline.write_files(place), known)
+            self._base = self._measure_condition(self.baseline.write_files(place), known, bar)
             if known is None and self._base.truth is not None:
                 torch.save({**vars(self._base.truth), "key": self._truth_key()}, self._truth_file())
         return self._base
 
     def _measure_card(self, candidate: CardCondition) -> Card:
         """Measure a condition, and execute its missing training runs."""
-        print_message(f"measuring  {candidate.name} on {self.organism.name}")
         condition = candidate.write_files(self._card_folder(candidate))
-        base = self.measure_baseline()
-        assert base.truth is not None
         itself = _drop_condition_name(candidate) == _drop_condition_name(self.baseline)
-        batch = base if itself else self._measure_condition(condition, base.truth)
+        with MeasuringBar(f"{candidate.name} on {self.organism.name}", self._count_parts(itself)) as bar:
+            base = self.measure_baseline(bar)
+            assert base.truth is not None
+            bar.begin_condition(candidate.name)
+            batch = base if itself else self._measure_condition(condition, base.truth, bar)
+            bar.begin_part("what follows from its batch")
+            card = self._describe_batch(candidate, batch, base)
+        if itself:
+            card.verdict, card.sentence = ITSELF, f"{candidate.name} is what the others are compared with."
+        elif not self.budget.seeds:
+            card.verdict, card.sentence = UNTRAINED, "This is what one batch says; no run says what is learnt from it."
+        else:
+            self._add_training_outcome(card, candidate, condition, batch, base)
+        return card
+
+    def _count_parts(self, itself: bool) -> int:
+        """Return how many parts there are to measure: those of either batch, and what follows."""
+        base = 0 if self._base else PARTS + (self._known_truth() is None)
+        return base + (0 if itself else PARTS) + 1
+
+    def _describe_batch(self, candidate: CardCondition, batch: CardBatch, base: CardBatch) -> Card:
+        """Return the card of a condition without a verdict: what two batches say."""
         if batch.rollout.tokens != base.rollout.tokens:
             raise ValueError(
                 f"{candidate.name} samples other completions than the baseline, so that the two cannot be compared."
@@ -105,13 +125,8 @@ class CardBuilder:
             list_unequal_settings(batch, base),
             **describe_card_stack(batch, base),
         )
+        assert base.truth is not None
         card.sections = dict(measure_card_sections(batch, base, base.truth, self.budget))
-        if itself:
-            card.verdict, card.sentence = ITSELF, f"{candidate.name} is what the others are compared with."
-        elif not self.budget.seeds:
-            card.verdict, card.sentence = UNTRAINED, "This is what one batch says; no run says what is learnt from it."
-        else:
-            self._add_training_outcome(card, candidate, condition, batch, base)
         return card
 
     def _add_training_outcome(
@@ -131,9 +146,9 @@ class CardBuilder:
         card.curves = found.curves
         card.verdict, card.sentence = conclude_card(card, found)
 
-    def _measure_condition(self, condition: Path, truth: TrueCredit | None) -> CardBatch:
+    def _measure_condition(self, condition: Path, truth: TrueCredit | None, bar: MeasuringBar) -> CardBatch:
         files, kept = [*self.organism.files, str(condition)], condition.parent
-        return measure_card_batch(files, self.budget, truth, threads=self.threads, kept=kept)
+        return measure_card_batch(files, self.budget, truth, threads=self.threads, kept=kept, bar=bar)
 
     def _card_folder(self, candidate: CardCondition) -> Path:
         return (

@@ -149,7 +149,7 @@ class Card:
         """Return the finding with a name; None if there is none."""
         return next((one for findings in self.sections.values() for one in findings if one.name == name), None)
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path | str) -> None:
         """Write the card as JSON."""
         plain = {
             **vars(self),
@@ -157,13 +157,13 @@ class Card:
             "operators": [one.to_json() for one in self.operators],
             "sections": {name: [one.to_json() for one in findings] for name, findings in self.sections.items()},
         }
-        write_atomically(path, json.dumps(plain, indent=1, ensure_ascii=False))
+        write_atomically(Path(path), json.dumps(plain, indent=1, ensure_ascii=False))
 
     @classmethod
-    def read_all(cls, folder: Path) -> list["Card"]:
+    def read_all(cls, folder: Path | str) -> list["Card"]:
         """Return all cards in a folder; files that this version cannot read are named and left out."""
         cards = list[Card]()
-        for path in sorted(folder.glob("*/*/*/card.json")):
+        for path in sorted(Path(folder).glob("*/*/*/card.json")):
             try:
                 cards.append(cls.read(path))
             except ValueError as error:
@@ -171,13 +171,14 @@ class Card:
         return cards
 
     @classmethod
-    def read(cls, path: Path) -> "Card":
+    def read(cls, path: Path | str) -> "Card":
         """Return the card that :meth:`write` has written.
 
         Raises:
             ValueError: it is no card; names the file, the field and the repair.
 
         """
+        path = Path(path)
         plain: dict[str, Any] = read_stored_json(path, CARD, REPAIR)
         if problem := _find_card_contradiction(plain):
             raise ValueError(f"{shorten_name(path)} is damaged: {problem}. {REPAIR}")

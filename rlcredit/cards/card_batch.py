@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rlcredit.campaign.resolved_condition import ResolvedCondition, resolve_condition
 from rlcredit.cards.budget import CardBudget
+from rlcredit.cards.measuring_bar import MeasuringBar
 from rlcredit.cli.explain import find_trainer_stack
 from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.catalogue import load_operator
@@ -30,6 +31,9 @@ HEATED = 3
 
 SEED = 0
 """Of the batch: questions, adapter and noise."""
+
+PARTS = 4
+"""Parts of a measurement that a bar shows, beside true credit."""
 
 STEPS = 3
 """The first opens gates and starts averages, the second is measured, the third timed; none changes the policy."""
@@ -71,6 +75,7 @@ def measure_card_batch(
     ask: bool = True,
     threads: int = 1,
     kept: Path | None = None,
+    bar: MeasuringBar | None = None,
 ) -> CardBatch:
     """Sample the batch, let a stack assign credit to it, and measure the result.
 
@@ -85,16 +90,19 @@ def measure_card_batch(
         ask: Whether to measure true credit where it is not known.
         threads: CPU threads of torch.
         kept: Folder for a batch on which an operator fails; a temporary one if None.
+        bar: Bar that shows which part is under way; no bar if None.
 
     Raises:
         SystemExit: a configuration is refused; the message has been printed.
 
     """
+    if bar is not None:
+        bar.begin_part("a batch to warm up")
     resolution = resolve_batch_config(files, budget, threads)
     module, settings = resolution.module, resolution.leaves["trainer"]
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
     stack = [operator for operator in find_trainer_stack(resolution.trainer) if operator.writes]
-    seen = _BatchRecorder(budget, truth, ask)
+    seen = _BatchRecorder(budget, truth, ask, bar)
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
             max_steps=STEPS,
@@ -161,8 +169,9 @@ class _BatchRecorder(
 
     every_n_steps = 1
 
-    def __init__(self, budget: CardBudget, truth: TrueCredit | None, ask: bool) -> None:
+    def __init__(self, budget: CardBudget, truth: TrueCredit | None, ask: bool, bar: MeasuringBar | None) -> None:
         super().__init__()
+        self.bar = bar
         self.budget, self.truth, self.asks = budget, truth, ask and truth is None
         if self.asks:
             self.reads = self.reads | {"oracle"}
@@ -172,8 +181,11 @@ class _BatchRecorder(
     def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
         """Record the second batch; nothing is logged."""
         self.seen_before += 1
+        if self.seen_before == 1:
+            self._begin_part(f"completions of {self.budget.prompts} prompts")
         if self.seen_before != 2:
             return {}
+        self._begin_part(f"gradients of {self.budget.prompts} prompts")
         shares = compute_prompt_gradients(trainer, module, rollout, credit)
         vectors = torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares])
         decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
@@ -186,13 +198,19 @@ class _BatchRecorder(
             "truth": rollout.truth,
             "page": load_operator("CreditHeatmap")(completions=HEATED).render_html(rollout),
         }
+        self._begin_part("a step to time")
         return {}
+
+    def _begin_part(self, part: str) -> None:
+        if self.bar is not None:
+            self.bar.begin_part(part)
 
     def _measure_true_credit(self, rollout: Rollout) -> TrueCredit | None:
         """Estimate true credit with noise of its own, so that credit an operator measured is judged independently."""
         if not self.asks:
             return self.truth
         assert isinstance(rollout.oracle, Oracle)
+        self._begin_part(f"true credit of {self.budget.asked} completions")
         return rollout.oracle.with_fresh_noise().credit(
             rollout, rollout.evenly_spaced_rows(self.budget.asked), self.budget.samples
         )

@@ -159,7 +159,7 @@ def displaced_credit_shares(credit: Tensor, base: Tensor) -> tuple[float, float]
     difference = credit / totals[0] - base / totals[1]
     whole = float(difference.abs().sum())
     between = float(difference.sum(-1).abs().sum())
-    return whole / 2, 1 - between / whole if whole > 1e-12 else 0.0
+    return whole / 2, max(0.0, 1 - between / whole) if whole > 1e-12 else 0.0
 
 
 def classify_tokens(tokens: Sequence[Sequence[str]], width: int) -> NDArray[np.str_]:

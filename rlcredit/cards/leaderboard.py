@@ -145,8 +145,11 @@ def plot_condition_gains(rows: Sequence[Row], path: Path) -> None:
             _plot_gain_interval(axes, place, ranked, title)
         axes.axvline(0, color=MUTED, linewidth=0.8)
         style_axes(axes, title)
+        axes.locator_params(axis="x", nbins=4)
+        axes.tick_params(axis="x", labelsize=8)
         axes.grid(visible=False, axis="y")
-    figure.supxlabel("paired gain on the way, points of pass@1", fontsize=8, color=MUTED)
+    said = "points of pass@1 by which a condition is ahead of the baseline, mean over training"
+    figure.supxlabel(f"{said}; every panel has its own scale", fontsize=8, color=INK)
     panels[0].set_yticks(range(len(order)), [ranked.name for ranked in order], fontsize=8)
     panels[0].invert_yaxis()
     figure.savefig(path, dpi=150)

@@ -185,8 +185,10 @@ def find_neutral_arguments(stack: Stack, rollout: Rollout) -> Found:
         for candidate in (kind for kind in CANDIDATES if math.isfinite(kind) or isinstance(value, float)):
             if _is_idle_with(stack, place, {name: type(value)(candidate)}, rollout, without):
                 found.append(f"{name} = {candidate:g}")
+    if not (numbers or operator.neutral):
+        return None, f"{label} has no argument that is a number"
     if not found:
-        return False if numbers or operator.neutral else None, f"{label} has none among 0, 1 and infinity"
+        return False, f"{label} has none among 0, 1 and infinity"
     return True, f"{label} does nothing with {', or '.join(found)}"
 
 

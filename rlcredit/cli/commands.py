@@ -113,5 +113,6 @@ def render_help() -> str:
     lines += [""]
     lines += ["  rlcredit COMMAND --help                 what a command does, and its options"]
     lines += ["  rlcredit --version                      versions of rlcredit and what it stands on"]
-    lines += ["  source <(rlcredit --completion bash)    completion of commands and options in bash"]
+    lines += ["  source <(rlcredit --completion bash)    completion of commands and options; the same for zsh"]
+    lines += ["  rlcredit --completion fish | source     and for fish"]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Completion in a shell: a script for bash that asks rlcredit what may follow."""
+"""Completion in a shell: scripts for bash, zsh and fish that ask rlcredit what may follow."""
 
 import argparse
 import importlib
@@ -8,20 +8,44 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.base.exit_status import FINISHED, REFUSED
 from rlcredit.cli.commands import COMMANDS
-from rlcredit.config.arguments import CommandParser
+from rlcredit.config.arguments import CommandParser, join_alternatives
 from rlcredit.config.paths import CONFIGS, PACKAGE, find_configs_folder
 
-SCRIPT = """\
+SCRIPTS = {
+    "bash": """\
 # Completion of rlcredit in bash. In ~/.bashrc: source <(rlcredit --completion bash)
-# zsh reads it after: autoload -U +X bashcompinit && bashcompinit
 _rlcredit() {
     local words=("${COMP_WORDS[@]:1:COMP_CWORD}")
     [[ ${words[-1]} == "=" ]] && words[-1]=""
     mapfile -t COMPREPLY < <(rlcredit --completion words "${words[@]}" 2>/dev/null)
 }
 complete -o default -F _rlcredit rlcredit
-"""
-"""What a shell loads; where nothing is suggested, it completes names of files."""
+""",
+    "zsh": """\
+# Completion of rlcredit in zsh. In ~/.zshrc: source <(rlcredit --completion zsh)
+_rlcredit() {
+    local -a suggested
+    suggested=("${(@f)$(rlcredit --completion words "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n $suggested ]]; then compadd -- $suggested; else _files; fi
+}
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
+compdef _rlcredit rlcredit
+""",
+    "fish": """\
+# Completion of rlcredit in fish. In ~/.config/fish/config.fish: rlcredit --completion fish | source
+function __rlcredit_words
+    set -l words (commandline -opc) (commandline -ct)
+    set -l suggested (rlcredit --completion words $words[2..-1] 2>/dev/null)
+    if set -q suggested[1]
+        printf '%s\\n' $suggested
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c rlcredit -f -a '(__rlcredit_words)'
+""",
+}
+"""What each shell loads; where nothing is suggested, it completes names of files."""
 
 REQUESTS = ("--help", "--version", "--completion")
 
@@ -31,14 +55,15 @@ NOT_OPERATORS = ("probes",)
 
 def run_completion(words: Sequence[str]) -> int:
     """Print the script of a shell, or what may follow some words; return the exit status."""
-    if list(words) == ["bash"]:
-        print(SCRIPT, end="")
+    if len(words) == 1 and words[0] in SCRIPTS:
+        print(SCRIPTS[words[0]], end="")
         return FINISHED
     if words and words[0] == "words":
         for each in suggest_words(words[1:]):
             print(each)
         return FINISHED
-    print("error: --completion: expected bash. zsh reads that as well: its comments say how.", file=sys.stderr)
+    given = " ".join(words) or "nothing"
+    print(f"error: --completion: expected {join_alternatives(list(SCRIPTS))}, got {given:.60}.", file=sys.stderr)
     return REFUSED
 
 
@@ -54,10 +79,13 @@ def suggest_words(words: Sequence[str]) -> list[str]:
 
     """
     *before, begun = [word for word in words if word != "="] or [""]
+    if begun.startswith("-") and "=" in begun:  # bash splits such a word, zsh and fish do not
+        option, value = begun.split("=", maxsplit=1)
+        return [f"{option}={each}" for each in suggest_words([*before, option, value])]
     if not before:
         return _select_begun([*COMMANDS, *REQUESTS], begun)
     if before[0] not in COMMANDS:
-        return _select_begun(["bash"] if before == ["--completion"] else [], begun)
+        return _select_begun(list(SCRIPTS) if before == ["--completion"] else [], begun)
     module, function = COMMANDS[before[0]].options.split(":")
     parser: CommandParser = getattr(importlib.import_module(module), function)()
     options = parser.options

@@ -81,6 +81,7 @@ def draw_learning_curve(batches: Points, held_out: Mapping[str, Points], title: 
             style = {"ha": "center", "color": colour, "weight": "bold", "bbox": box}
             axes.annotate(f"{value:.0%}", (step, value), (0, 9), textcoords="offset points", **style)
     axes.set(xlabel="optimizer step", ylabel="solved (pass@1)", ylim=(0, 1.09))
+    axes.locator_params(axis="x", integer=True)
     style_axes(axes, title)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.legend(frameon=False, loc="lower right")

@@ -93,20 +93,22 @@ def format_unit_value(number: float, unit: str) -> str:
         ''
         >>> format_unit_value(0.258, "number"), format_unit_value(-1.4e-08, "number")
         ('0.258', '0')
+        >>> format_unit_value(-1e-17, "share"), format_unit_value(-1e-17, "points")
+        ('0.0 %', '+0.00')
 
     """
     if math.isnan(number):
         return ""
     texts = {
-        "share": f"{100 * number:.1f} %",
-        "degrees": f"{number:.1f}°",
-        "points": f"{number:+.2f}",
-        "times": f"x {number:.2f}",
-        "steps": f"{number:.1f}",
-        "tokens": f"{number:,.0f}",
-        "nats": f"{number:.3f}",
+        "share": f"{100 * number:z.1f} %",
+        "degrees": f"{number:z.1f}°",
+        "points": f"{number:+z.2f}",
+        "times": f"x {number:z.2f}",
+        "steps": f"{number:z.1f}",
+        "tokens": f"{number:z,.0f}",
+        "nats": f"{number:z.3f}",
     }
-    return texts.get(unit) or f"{round(number, 4) + 0.0:.3g}"
+    return texts.get(unit) or f"{round(number, 4):z.3g}"
 
 
 def format_unit_interval(low: float, high: float, unit: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rlcredit.campaign.declaration import read_declaration
 from rlcredit.config.passwords import redact_passwords
+from rlcredit.config.paths import find_config_file
 from rlcredit.report.evidence import read_campaign_evidence
 from rlcredit.report.report_options import make_report_parser
 from rlcredit.report.report_page import refuse_foreign_files, write_report
@@ -25,7 +26,7 @@ def run_report_command(args: Sequence[str]) -> int:
     """
     options = make_report_parser().parse_args(args)
     try:
-        roots = [CAMPAIGNS / read_declaration(path).name if path.is_file() else path for path in options.campaign]
+        roots = [find_campaign_folder(path) for path in options.campaign]
         if len(roots) > 1:
             return report_study(roots, options.out or roots[0].parent / "study")
         out = options.out or roots[0] / "report"
@@ -48,6 +49,19 @@ def run_report_command(args: Sequence[str]) -> int:
     print(out / "report.html")
     uncompared = any(comparison.verdict.startswith("not compared") for comparison in compared)
     return 1 if evidence.refused or evidence.absent or uncompared else 0
+
+
+def find_campaign_folder(named: Path) -> Path:
+    """Return the folder of a campaign that is named by its folder, or by its declaration: a file here or a shipped one.
+
+    Raises:
+        ValueError: a file that is named is none, or no declaration.
+
+    """
+    file = Path(find_config_file(str(named)))
+    if file.is_file() or (file.suffix in (".yaml", ".yml") and not file.is_dir()):
+        return CAMPAIGNS / read_declaration(file).name
+    return named
 
 
 def report_study(roots: Sequence[Path], out: Path) -> int:

@@ -66,7 +66,11 @@ class WorkerTemplate:
         ]
         with child:
             self.process = subprocess.Popen(
-                command, pass_fds=[child.fileno()], env=build_worker_environment(), stdin=subprocess.DEVNULL
+                command,
+                pass_fds=[child.fileno()],
+                env=build_worker_environment(),
+                stdin=subprocess.DEVNULL,
+                process_group=0,  # Ctrl-C reaches the trainer alone
             )
         self.stop = weakref.finalize(self, _end_process, self.process, self.socket)
         content = pickle.dumps((make, arguments))

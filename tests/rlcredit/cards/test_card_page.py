@@ -21,7 +21,7 @@ from tests.rlcredit.cards.cards import made
 def test_a_card_is_kept_whole(tmp_path):
     card = made("Mine", 2.0)
     card.write(tmp_path / "card.json")
-    again = Card.read(tmp_path / "card.json")
+    again = Card.read(str(tmp_path / "card.json"))
     assert again.finding("gain").estimate == 2.0
     assert again.finding("collapses").interval is None
     again.write(tmp_path / "again.json")

@@ -1,5 +1,7 @@
 """What a shell suggests after a key."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +20,7 @@ ROOT = Path(__file__).parents[3]
     [
         (["ca"], ["campaign", "card"]),
         (["--c"], ["--completion"]),
-        (["--completion", ""], ["bash"]),
+        (["--completion", ""], ["bash", "zsh", "fish"]),
         (["fit", "--ckpt_path", "a"], ["auto"]),
         (["fit", "--ckpt_path", "l"], ["last"]),
         (["fit", "--mlflow", "no"], ["none"]),
@@ -28,6 +30,7 @@ ROOT = Path(__file__).parents[3]
         (["card", "SEPAA"], ["SEPAAmplification"]),
         (["fit", "--model.sampling.c"], ["--model.sampling.completions"]),
         (["fit", "--config", "=", "configs/tin"], ["configs/tiny.yaml"]),
+        (["fit", "--config=configs/tin"], ["--config=configs/tiny.yaml"]),
         (["sample", "--question", ""], []),
         (["no_such_command", ""], []),
     ],
@@ -48,23 +51,70 @@ def test_every_suggested_file_is_there(words):
     assert all(Path(find_config_file(name)).is_file() for name in found)
 
 
-def test_bash_completes_with_the_script(tmp_path):
+@pytest.fixture
+def ask_shell(tmp_path):
+    """Return a function that runs words of a shell, where ``rlcredit`` is this one, or skips without that shell."""
     (tmp_path / "rlcredit").write_text(f'#!/bin/sh\ncd {ROOT}\nexec {sys.executable} -m rlcredit "$@"\n')
     (tmp_path / "rlcredit").chmod(0o755)
+
+    def ask(*words):
+        if shutil.which(words[0]) is None:
+            pytest.skip(f"{words[0]} is not installed")
+        settings = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+        done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path, env=settings)
+        return done.stdout.splitlines()
+
+    return ask
+
+
+def test_bash_completes_with_the_script(ask_shell):
     script = """
-        PATH=%s:$PATH
         source <(rlcredit --completion bash)
         complete -p rlcredit
         COMP_WORDS=(rlcredit card --budget st); COMP_CWORD=3; _rlcredit; echo "${COMPREPLY[@]}"
         COMP_WORDS=(rlcredit fit --config = configs/ti); COMP_CWORD=4; _rlcredit; echo "${COMPREPLY[@]}"
         COMP_WORDS=(rlcredit ""); COMP_CWORD=1; _rlcredit; echo "${COMPREPLY[0]}"
     """
-    done = subprocess.run(["bash", "-c", script % tmp_path], capture_output=True, text=True, check=True)
-    registered, *shown = done.stdout.splitlines()
+    registered, *shown = ask_shell("bash", "-c", script)
     assert registered == "complete -o default -F _rlcredit rlcredit"
     assert shown == ["standard", "configs/tiny.yaml", "list"]
 
 
+def test_zsh_completes_with_the_script(ask_shell):
+    script = """
+        source <(rlcredit --completion zsh)
+        echo $_comps[rlcredit]
+        compadd() { shift; echo $@ }
+        _files() { echo files }
+        words=(rlcredit card --budget st); CURRENT=4; _rlcredit
+        words=(rlcredit fit --config=configs/ti); CURRENT=3; _rlcredit
+        words=(rlcredit "" card); CURRENT=2; _rlcredit
+        words=(rlcredit sample --question ""); CURRENT=4; _rlcredit
+    """
+    registered, *shown, commands, files = ask_shell("zsh", "-fc", script)
+    assert registered == "_rlcredit"
+    assert shown == ["standard", "--config=configs/tiny.yaml"]
+    assert commands.split()[:2] == ["list", "new"]
+    assert files == "files"
+
+
+def test_fish_completes_with_the_script(ask_shell, tmp_path):
+    (tmp_path / "table.csv").touch()
+    script = """
+        rlcredit --completion fish | source
+        complete -C "rlcredit card --budget st"
+        complete -C "rlcredit fit --config=configs/ti"
+        complete -C "rlcredit sa"
+        complete -C "rlcredit sample --question tab"
+    """
+    assert ask_shell("fish", "--no-config", "-c", script) == [
+        "standard",
+        "--config=configs/tiny.yaml",
+        "sample",
+        "table.csv",
+    ]
+
+
 def test_another_shell_is_refused(capsys):
-    assert run_completion(["fish"]) == 2
-    assert capsys.readouterr().err.startswith("error: --completion: expected bash.")
+    assert run_completion(["ksh"]) == 2
+    assert capsys.readouterr().err == "error: --completion: expected bash, zsh or fish, got ksh.\n"

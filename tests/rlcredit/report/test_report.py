@@ -4,6 +4,7 @@ import csv
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from rlcredit.report.condition_comparison import compare_conditions, summarise_r
 from rlcredit.report.condition_summary import decompose_variance, summarise_conditions
 from rlcredit.report.evidence import read_campaign_evidence
 from rlcredit.report.pictures import draw_curves
-from rlcredit.report.report_command import run_report_command
+from rlcredit.report.report_command import find_campaign_folder, run_report_command
 from rlcredit.report.report_page import write_report
 from rlcredit.report.report_tables import make_config_table, make_token_table
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
@@ -682,3 +683,12 @@ def test_where_every_seed_has_questions_of_its_own_pairs_share_them_and_one_inte
     shared.change("good/seed3", 100, questions_sha256="3" * 64)
     refused = read_campaign_evidence(shared.write()).refused
     assert refused["good/seed3"] == ["its questions or evaluations are not those of seed 0"]
+
+
+def test_a_shipped_campaign_is_found_from_anywhere_and_a_misspelt_one_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert find_campaign_folder(Path("configs/campaigns/tiny_smoke.yaml")) == Path("campaigns/tiny_smoke")
+    assert find_campaign_folder(Path("campaigns/tiny_smoke")) == Path("campaigns/tiny_smoke")
+    assert run_report_command(["configs/campaigns/tiny_smok.yaml"]) == 2
+    said = capsys.readouterr().err
+    assert "there is no such file. Did you mean configs/campaigns/tiny_smoke.yaml?" in said

@@ -22,6 +22,10 @@ def test_answers_come_in_order(pool):
     assert pool.answer_requests([("answer", float(number)) for number in range(500)]) == list(map(float, range(500)))
 
 
+def test_ctrl_c_reaches_the_trainer_alone(pool):
+    assert os.getpgid(pool.template.process.pid) != os.getpgrp()
+
+
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
 def test_what_a_worker_forges_ends_it_and_counts_for_nothing(forged, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
