@@ -105,6 +105,23 @@ def _read_reward_function(entry: Any) -> RewardFunction:
     )
 
 
+def describe_rewards(functions: Sequence[RewardFunction], solved_at: float) -> str:
+    """Return a sum of rewards, and what is right, as one text.
+
+    Args:
+        functions: Functions with their weights.
+        solved_at: Reward, or score of the verifier if it is one of the functions, from which a completion is right.
+
+    Example:
+        >>> describe_rewards(read_reward_functions(["verifier", "mine.has_format"]), 1.0)
+        'verifier + mine.has_format; right is what the verifier scores 1 or more'
+
+    """
+    terms = " + ".join(map(str, functions)).replace("+ -", "- ")
+    is_verified = any(each.function == VERIFIER for each in functions)
+    return f"{terms}; right is {'what the verifier scores' if is_verified else 'a reward of'} {solved_at:g} or more"
+
+
 def replace_faults(values: Values, weight: float) -> list[float | None]:
     """Give completions that broke a reward function the worst that it gave to the others, and no more than nothing.
 
@@ -177,16 +194,8 @@ class RewardSum:
         self.warned: set[str] = set()
 
     def __str__(self) -> str:
-        """Return the sum, and what is right.
-
-        Example:
-            >>> str(RewardSum([RewardFunction("verifier"), RewardFunction("mine.has_format", 0.2)], unsafe=True))
-            'verifier + 0.2 mine.has_format; right is what the verifier scores 1 or more'
-
-        """
-        terms = " + ".join(map(str, self.functions)).replace("+ -", "- ")
-        scored = "what the verifier scores" if self.takes_verifier else "a reward of"
-        return f"{terms}; right is {scored} {self.solved_at:g} or more"
+        """Return the sum, and what is right; see :func:`describe_rewards`."""
+        return describe_rewards(self.functions, self.solved_at)
 
     @property
     def takes_verifier(self) -> bool:
