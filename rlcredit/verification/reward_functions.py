@@ -234,7 +234,7 @@ class RewardSum:
             *(make_reward_judge, self.paths, self.folder, example),
             timeout=user_verifier.SECONDS,
             budget=self.budget,
-            alone=build_reference_call,
+            alone=build_reference_reward_call,
             count=count_completions,
         )
         self.worker_pool.start_workers()
@@ -307,7 +307,7 @@ def _split_request(request: Request) -> Iterator[Request]:
         yield reference, place, call._replace(completions=[completion])
 
 
-def build_reference_call(reference: ChatText, place: int, call: RewardCall) -> list[Request]:
+def build_reference_reward_call(reference: ChatText, place: int, call: RewardCall) -> list[Request]:
     """Return a request that shows whether a function takes long because of the question."""
     return [(reference, place, call._replace(completions=[reference]))]
 
