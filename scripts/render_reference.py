@@ -118,6 +118,10 @@ def render_class_entry(kind: type) -> str:
     parts += ["\n".join(parameters)] if parameters else []
     if neutral := getattr(kind, "neutral", None):
         parts.append(f"It does nothing with `{', '.join(f'{name}={value!r}' for name, value in neutral.items())}`.")
+    if getattr(kind, "rewards", "") == "binary":
+        parts.append(
+            "It takes rewards of one for right and zero for wrong only, and is refused where a task gives others."
+        )
     path = Path(inspect.getfile(kind)).relative_to(ROOT).as_posix()
     return "\n\n".join([*filter(None, parts), f"Code: [{path}](../../{path})"])
 

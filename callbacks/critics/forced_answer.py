@@ -18,6 +18,7 @@ class ForcedAnswer(
     reads="completion_ids judged lookahead prompt_ids rewards tokens",
     writes="values",
     costly=True,
+    rewards="binary",
 ):
     r"""Set values to the probability of the reference answer behind each prefix.
 

@@ -43,7 +43,7 @@ def canonical_gtpo_advantages(
     return outcome_normalized(shaped, members, norm_set).to(entropy.dtype)
 
 
-class CanonicalGTPO(CreditOperator, reads="correct entropy judged", writes="advantages"):
+class CanonicalGTPO(CreditOperator, reads="correct entropy judged", writes="advantages", rewards="binary"):
     """Replace the advantages by :func:`canonical_gtpo_advantages`. Put it where ``GRPO`` would stand.
 
     Our sources do not settle which set the authors standardise over. ``own`` follows Eq. 6 to the letter and loses

@@ -20,6 +20,7 @@ class ImplicitReward(
     state="adapter",
     neutral={"weight": 0.0},
     costly=True,
+    rewards="binary",
 ):
     r"""Add the returns of a process reward that a second adapter learns from outcomes (PRIME).
 

@@ -45,7 +45,7 @@ def grpo_s_advantages(
     return outcome_normalized(shaped, members, norm_set).squeeze(-1).to(entropy.dtype)
 
 
-class GRPOS(CreditOperator, reads="correct entropy judged", writes="advantages"):
+class GRPOS(CreditOperator, reads="correct entropy judged", writes="advantages", rewards="binary"):
     """Give every token of a completion :func:`grpo_s_advantages`.
 
     The paper's loss weighs a completion by the mean ratio of its tokens, which on policy is one.

@@ -34,7 +34,7 @@ def maxrl_advantages(rewards: Tensor, group_size: int, eps: float = 1e-6) -> Ten
     return (deviations / (mean + eps)).where(mean > eps, 0).flatten().to(rewards.dtype)
 
 
-class MaxRL(CreditOperator, reads="correct judged", writes="advantages"):
+class MaxRL(CreditOperator, reads="correct judged", writes="advantages", rewards="binary"):
     """Give every token of a completion :func:`maxrl_advantages`.
 
     Args:

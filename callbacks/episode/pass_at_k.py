@@ -53,7 +53,7 @@ def _pass_at_k_factor(mean: Tensor, judged: Tensor, k: int) -> Tensor:
     return others_fail / ((fail * (1 - fail)).clamp(min=0).sqrt() + 1e-6)
 
 
-class PassAtK(CreditOperator, reads="correct judged", writes="advantages"):
+class PassAtK(CreditOperator, reads="correct judged", writes="advantages", rewards="binary"):
     """Give every token of a completion :func:`pass_at_k_advantages`.
 
     Args:

@@ -41,7 +41,7 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
             )
         self.operator, self.delay, self.steps = operator, delay, steps
         self.reads = operator.reads | (operator.writes & MEANINGFUL) | {"step"}
-        self.writes, self.costly = operator.writes, operator.costly
+        self.writes, self.costly, self.rewards = operator.writes, operator.costly, operator.rewards
         self.state = ("operator_state",) if operator.state else ()
 
     @property

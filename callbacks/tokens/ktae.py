@@ -81,7 +81,11 @@ def key_token_credit(
 
 
 class KTAE(
-    CreditOperator, reads="advantages completion_ids correct judged", writes="advantages", neutral={"weight": 0.0}
+    CreditOperator,
+    reads="advantages completion_ids correct judged",
+    writes="advantages",
+    neutral={"weight": 0.0},
+    rewards="binary",
 ):
     """Add ``weight`` times :func:`key_token_credit` to the advantages, as in Sun et al. (2025, arXiv:2505.16826).
 

@@ -66,6 +66,7 @@ class OutcomeAnchor(
         if not eta >= 0:
             raise ValueError(f"OutcomeAnchor expects eta >= 0, got {eta}. A negative eta would invert the process.")
         self.eta, self.zero_variance = eta, zero_variance
+        self.rewards = "binary" if zero_variance == "outcome" else "real"
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Anchor; log the share of tokens whose sign turned, and the size of what was added over that of advantages."""

@@ -50,7 +50,11 @@ def zero_variance_advantages(
 
 
 class ZeroVarianceShaping(
-    CreditOperator, reads="advantages correct entropy judged", writes="advantages", neutral={"alpha": 0.0}
+    CreditOperator,
+    reads="advantages correct entropy judged",
+    writes="advantages",
+    neutral={"alpha": 0.0},
+    rewards="binary",
 ):
     """Apply :func:`zero_variance_advantages` to the ledger.
 

@@ -10,6 +10,7 @@ from rlcredit.bridge.batch_layout import BatchLayout, lay_out_batch
 from rlcredit.bridge.bridged_stack import BridgedStack, load_stack
 from rlcredit.credit.contract import OperatorContract, StackError
 from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.stack_checks import refuse_binary_operators
 from rlcredit.formulas.groups import group_imputed_values
 
 Decode = Callable[[list[int]], Sequence[str]]
@@ -93,10 +94,8 @@ def assign_credit(
     if prompt_ids is not None and (prompt_ids.ndim != 2 or len(prompt_ids) != rows):
         raise ValueError(f"prompt_ids has shape {tuple(prompt_ids.shape)}, expected ({rows}, L).")
     rewards = _read_numbers("rewards", rewards, mask)
-    if correct is None:
-        _refuse_partial_rewards(bridged, rewards)
-    else:
-        correct = _read_numbers("correct", correct, mask)
+    correct = None if correct is None else _read_numbers("correct", correct, mask)
+    _refuse_partial_rewards(bridged, rewards, correct)
     layout = lay_out_batch(mask, listed)
     _refuse_gaps(bridged, layout)
     rollout = _make_rollout(
@@ -154,15 +153,19 @@ def _refuse_gaps(stack: BridgedStack, layout: BatchLayout) -> None:
         )
 
 
-def _refuse_partial_rewards(stack: BridgedStack, rewards: Tensor) -> None:
-    """Refuse rewards that are no verdicts where an operator reads verdicts."""
+def _refuse_partial_rewards(stack: BridgedStack, rewards: Tensor, correct: Tensor | None) -> None:
+    """Refuse rewards that are no verdicts where an operator needs verdicts and is not given them in ``correct``."""
     partial = rewards[(rewards != 0) & (rewards != 1) & ~rewards.isnan()]
+    if not len(partial):
+        return
     reading = [operator.label for operator in stack.operators if "correct" in operator.reads]
-    if len(partial) and reading:
+    if correct is None and reading:
         raise StackError(
             f"{reading[0]} reads verdicts, and `rewards` hold {partial[0]:g}. Pass `correct` too: one for right, zero "
             "for wrong."
         )
+    others = [operator for operator in stack.operators if "correct" not in operator.reads]
+    refuse_binary_operators(others, f"`rewards` hold {partial[0]:g}", "pass verdicts as `rewards`")
 
 
 def _make_rollout(
@@ -184,7 +187,7 @@ def _make_rollout(
         per_token["ref_log_ratio"] = per_token["old_logprobs"] - per_token["ref_logprobs"]
     rewards, correct = (layout.place_rows(each, fill=torch.nan) for each in (rewards, correct))
     judged = ~(rewards.isnan() | correct.isnan())
-    rollout = Rollout(
+    return Rollout(
         step=step,
         group_size=layout.group_size,
         prompt_ids=layout.place_rows(prompt_ids, fill=-1),
@@ -192,11 +195,10 @@ def _make_rollout(
         mask=mask,
         correct=group_imputed_values(correct, judged, layout.group_size),
         judged=judged,
+        task_rewards=group_imputed_values(rewards, judged, layout.group_size),
         tokens=_decode_rows(decode, ids, mask),
         **per_token,  # pyright: ignore[reportArgumentType]
     )
-    rollout.rewards = group_imputed_values(rewards, judged, layout.group_size)
-    return rollout
 
 
 def _decode_rows(decode: Decode | None, ids: Tensor, mask: Tensor) -> list[list[str]]:

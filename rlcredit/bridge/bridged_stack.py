@@ -96,9 +96,8 @@ class BridgedStack:
                 raise StackError(f"{label} needs `{name}`, which {giver} does not give: {ARGUMENTS[name]}.")
 
     def assign(self, rollout: Rollout) -> Rollout:
-        """Return the same facts and rewards with the stack's credit; keep them, and the operators' metrics."""
+        """Return the same facts with the stack's credit; keep them, and the operators' metrics."""
         fresh = rollout.copy_with_neutral_ledger()
-        fresh.rewards = rollout.rewards  # these need not be verdicts
         metrics: dict[str, float] = {}
         for operator in self.operators:
             move_state(operator, rollout.mask.device)

@@ -236,10 +236,16 @@ def describe_card_stack(batch: CardBatch, base: CardBatch) -> dict[str, Any]:
     """Return what the operators of a stack are, its properties and warnings, and its heat-map."""
     return {
         "operators": describe_own_operators(batch.stack, base.stack),
-        "properties": list(check_stack_properties(batch)),
+        "properties": [*check_stack_properties(batch), *describe_batch_rewards(batch)],
         "warnings": list_stack_warnings(batch),
         "page": batch.page,
     }
+
+
+def describe_batch_rewards(batch: CardBatch) -> Iterator[StackProperty]:
+    """Yield how the rewards of a batch counted; nothing where they are one for right and zero for wrong."""
+    if counted := batch.resolution.task.rewards:
+        yield StackProperty("reward functions", None, counted)
 
 
 def conclude_card(card: Card, learnt: TrainingOutcome) -> tuple[str, str]:

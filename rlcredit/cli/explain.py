@@ -25,6 +25,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
         ("condition", condition),
         ("policy", _describe_policy(module)),
         ("task", f"{render_call(task)}: {task.prompts_per_step} prompts per step"),
+        *([("rewards", task.rewards)] if task.rewards else []),
         ("step", _describe_step(module, task)),
         ("update", _describe_updates(module)),
         ("loss", f"{render_call(module.loss)}{_render_papers(module.loss)}"),
@@ -39,22 +40,32 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
     taken = unknown if found is None else list(found.report_lines())
     rows += [("memory" if number == 0 else "", text) for number, text in enumerate(taken)]
     lines = [f"{title:<11}{text}" for title, text in rows]
-    return "\n".join([*lines, "", *describe_stack(find_trainer_stack(trainer), module.sampling.completions)])
+    stack = find_trainer_stack(trainer)
+    return "\n".join([*lines, "", *describe_stack(stack, module.sampling.completions, task.has_real_rewards)])
 
 
-def describe_stack(stack: Sequence[OperatorContract], group_size: int) -> Iterator[str]:
-    """Yield the stack, one operator per line: what it reads and writes, its largest advantage, and its papers."""
+def describe_stack(stack: Sequence[OperatorContract], group_size: int, has_real_rewards: bool = False) -> Iterator[str]:
+    """Yield the stack, one operator per line: what it reads and writes, its largest advantage, and its papers.
+
+    Args:
+        stack: Operators, from top to bottom.
+        group_size: Completions per prompt, G.
+        has_real_rewards: Whether the rewards of the task are any real numbers.
+
+    """
     calls = [render_call(operator) for operator in stack]
     width = max([len("REINFORCE"), *map(len, calls)])
-    yield "stack, from top to bottom, for rewards in [0, 1]"
-    yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages, at most 1   (the neutral ledger)"
-    limits = bound_advantages(stack, group_size)[1:]
+    yield f"stack, from top to bottom, for {'real rewards' if has_real_rewards else 'rewards in [0, 1]'}"
+    first = "" if has_real_rewards else ", at most 1"
+    yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages{first}   (the neutral ledger)"
+    limits = bound_advantages(stack, group_size, has_real_rewards)[1:]
     for place, (operator, written, limit) in enumerate(zip(stack, calls, limits, strict=True), start=1):
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
         bound = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
         reads = ", ".join(sorted(operator.reads)) or "nothing"
-        yield f"  {place:>2}  {written:<{width}}   {reads} -> {writes}{bound}{_render_papers(operator)}"
-    yield from (f"warning: {sentence}" for sentence in explain_idle_operators(stack, group_size))
+        taken = "   binary rewards only" if operator.rewards == "binary" else ""
+        yield f"  {place:>2}  {written:<{width}}   {reads} -> {writes}{bound}{taken}{_render_papers(operator)}"
+    yield from (f"warning: {told}" for told in explain_idle_operators(stack, group_size, has_real_rewards))
 
 
 def collect_run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
@@ -63,6 +74,7 @@ def collect_run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -
         "stack": " > ".join(render_call(operator) for operator in find_trainer_stack(trainer)) or "REINFORCE",
         "policy": _describe_policy(module),
         "task": render_call(task),
+        **({"rewards": task.rewards} if task.rewards else {}),
         "loss": render_call(module.loss),
         "updates": f"{module.updates_per_rollout} per rollout, {module.minibatches} mini-batches",
         "sampling_rounds": module.rounds,

@@ -69,7 +69,8 @@ def _describe_class(cls: type) -> Row:
     text = inspect.getdoc(cls) or ""
     if module and module.__name__.startswith("callbacks.") and module.__doc__:
         text = module.__doc__.partition(": ")[2] or module.__doc__
-    return cls.__name__, " ".join(text.strip().split("\n\n")[0].split())
+    taken = " Binary rewards only." if getattr(cls, "rewards", "") == "binary" else ""
+    return cls.__name__, " ".join(text.strip().split("\n\n")[0].split()) + taken
 
 
 def _describe_file(path: Path, folder: str) -> Row:

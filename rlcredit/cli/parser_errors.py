@@ -87,8 +87,8 @@ def explain_parser_error(message: str, config: Mapping[str, Any], roots: Roots, 
         options: Options that the command line accepts.
 
     """
-    if message.startswith("data.verifier: "):
-        return message  # quotes what a verifier raised, which may read like a parser's words
+    if message.startswith(("data.verifier: ", "data.rewards: ")):
+        return message  # quotes what a user's function raised, which may read like a parser's words
     if correction := _explain_table_as_task(config) or _explain_stack_entry(config):
         return correction
     if match := re.fullmatch(r"the following arguments are required: ([\w., ]+)", message.strip()):

@@ -38,9 +38,10 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
     yield ""
     yield "how answers to it are judged"
     answers = list(dict.fromkeys([*make_example_answers(task, example), NO_ANSWER]))
-    verdicts = task.judge(answers, [example] * len(answers))
-    for answer, verdict in zip(answers, verdicts, strict=True):
-        yield f"  {verdict.value:<15} {escape_controls(answer).replace(chr(10), ' ')}"
+    verdicts, rewards, _ = task.score(answers, [example] * len(answers))
+    given = [""] * len(answers) if rewards is None else [f"{reward:7.4g}  " for reward in rewards.tolist()]
+    for answer, verdict, reward in zip(answers, verdicts, given, strict=True):
+        yield f"  {verdict.value:<15} {reward}{escape_controls(answer).replace(chr(10), ' ')}"
 
 
 def render_prompt(policy: Policy, conversation: Conversation) -> str:

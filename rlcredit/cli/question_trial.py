@@ -23,7 +23,6 @@ from rlcredit.decoding.sampling import Sampling
 from rlcredit.tasks import Example, Task
 from rlcredit.tasks.prompt_order import PromptOrder
 from rlcredit.verification.answer_formats import find_final_answer
-from rlcredit.verification.rewards import require_verdicts
 from rlcredit.verification.verifiers import Verdict
 
 OFTEN = 0.25
@@ -78,7 +77,7 @@ def answer_training_questions(
         answers = sample_completions(found.policy, found.engine, said, numbers, sampling, seed)
     texts = found.policy.prepend_thinking_mark([completion.text for group in answers for completion in group])
     repeated = [example for example in examples for _ in range(sampling.completions)]
-    verdicts = iter(require_verdicts(task.judge(texts, repeated), len(texts), task))
+    verdicts = iter(task.score(texts, repeated).verdicts)
     answered = iter([find_final_answer(text, task.answer_formats) for text in texts])
     for example, group in zip(examples, answers, strict=True):
         for completion in group:

@@ -4,7 +4,7 @@ import inspect
 import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, get_args
 
 from rlcredit.credit.rollout import FACTS, FIELDS
 
@@ -17,8 +17,14 @@ class StackWarning(UserWarning):
     """Warning about a stack in which an operator does nothing, or not what its name says."""
 
 
+RewardKind = Literal["real", "binary"]
+"""Rewards that an operator can work with: any real numbers, or only one for right and zero for wrong."""
+
 RESERVED = frozenset(
-    ["reads", "writes", "state", "usual", "costly", "neutral", "bound", "notice", "arguments", "label", "run_seed"]
+    [
+        *("reads", "writes", "state", "usual", "costly", "neutral", "rewards"),
+        *("bound", "notice", "arguments", "label", "run_seed"),
+    ]
 )
 """Names that an operator must not use for its arguments."""
 
@@ -32,7 +38,8 @@ class OperatorContract:
     attributes that cannot be recomputed when a run is continued. If a stack lacks a writer of a field, the error
     proposes the ``usual`` one. An operator that runs a model, or has one run for it, is ``costly``. ``neutral`` holds
     arguments with which the operator is the identity, as in ``neutral={"beta": 0.0}``; tests, cards and the reference
-    read it.
+    read it. An operator whose ``rewards`` are ``"binary"`` means something only where one stands for right and zero for
+    wrong; it is refused where rewards are other numbers.
     """
 
     reads: frozenset[str] = frozenset()
@@ -41,6 +48,7 @@ class OperatorContract:
     usual: bool = False
     costly: bool = False
     neutral: Mapping[str, Any] = MappingProxyType({})
+    rewards: RewardKind = "real"
 
     def __init_subclass__(
         cls,
@@ -50,6 +58,7 @@ class OperatorContract:
         usual: bool = False,
         costly: bool = False,
         neutral: Mapping[str, Any] | None = None,
+        rewards: RewardKind | None = None,
         **kwargs: Any,
     ) -> None:
         """Record the contract, inherit what is not given, and refuse names that are no field of a rollout."""
@@ -60,6 +69,9 @@ class OperatorContract:
         cls.usual = usual
         cls.costly = costly or cls.costly
         cls.neutral = MappingProxyType(dict(neutral or {}))
+        cls.rewards = cls.rewards if rewards is None else rewards
+        if cls.rewards not in get_args(RewardKind):
+            raise TypeError(f'{cls.__name__} declares rewards={rewards!r}; expected "real" or "binary".')
         if odd := sorted(cls.neutral.keys() - inspect.signature(cls).parameters.keys()):
             raise TypeError(f"{cls.__name__} declares {odd[0]} as neutral, which is not one of its arguments.")
         if taken := RESERVED & set(inspect.signature(cls).parameters):
@@ -77,6 +89,8 @@ class OperatorContract:
 
     def bound(self, above: float, group_size: int) -> float:
         """Return the largest advantage that can leave when rewards lie in [0, 1]; infinity if none is known.
+
+        Infinity enters where rewards are any real numbers.
 
         Args:
             above: Largest advantage that can enter, in absolute value like the result.

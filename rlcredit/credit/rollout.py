@@ -112,6 +112,8 @@ class Rollout:
         entropy: Shannon entropy of that distribution over the whole vocabulary, ``(B, T)`` float32.
         correct: Verdict of the verifier, 1 for right and 0 for wrong, ``(B,)`` float32; where there is none, the mean
             of its group.
+        task_rewards: Rewards as the task gives them, any real numbers, ``(B,)`` float32; where there is no verdict, the
+            mean of the group. None where the verdicts are the rewards.
         tokens: Decoded pieces, B lists of T strings or fewer; joining a row gives its text.
         ref_logprobs: Log pi_ref of the sampled token, adapter off, ``(B, T)`` float32; None unless something reads it.
         ref_log_ratio: Log pi_old - log pi_ref of the sampled token, ``(B, T)`` float32, both scored by one computation:
@@ -126,7 +128,7 @@ class Rollout:
             something reads it.
         lookahead: Reader of what tokens lead to that were not sampled; None unless something reads it.
         judged: False where the verifier could not tell, ``(B,)`` bool; true everywhere if not given.
-        rewards: Rewards from which credit is made, ``(B,)`` float32; neutral: the verdict.
+        rewards: Rewards from which credit is made, ``(B,)`` float32; neutral: those of the task, else the verdict.
         signal: Uncertainty, ``(B, T)`` float32; neutral: surprisal.
         plan_mask: True on planning tokens, ``(B, T)`` bool; neutral: nowhere.
         sepa_lambda: Pooling strength in [0, 1]; neutral: 0.
@@ -166,6 +168,7 @@ class Rollout:
     sum_pi_squared: Tensor = None  # pyright: ignore[reportAssignmentType]
     engine_logprobs: Tensor = None  # pyright: ignore[reportAssignmentType]
     judged: Tensor = None  # pyright: ignore[reportAssignmentType]
+    task_rewards: Tensor = None  # pyright: ignore[reportAssignmentType]
     oracle: ValueOracle = None  # pyright: ignore[reportAssignmentType]
     hidden: Tensor = None  # pyright: ignore[reportAssignmentType]
     lookahead: Lookahead = None  # pyright: ignore[reportAssignmentType]
@@ -230,6 +233,11 @@ class Rollout:
     def verdicts(self) -> Tensor:
         """One for right, zero for wrong, NaN where the verifier could not tell, shape ``(B,)``."""
         return self.correct.where(self.judged, torch.nan)
+
+    @property
+    def given_rewards(self) -> Tensor:
+        """Rewards before any operator has shaped them, NaN where the verifier could not tell, shape ``(B,)``."""
+        return unshaped_rewards(self).where(self.judged, torch.nan)
 
     @property
     def judged_rewards(self) -> Tensor:
@@ -322,7 +330,7 @@ def _refuse_wrong_shapes(rollout: Rollout) -> None:
         raise ValueError(f"Rollout: group_size is {group_size}, expected a divisor of the {rows} completions.")
     for names, expected, unit in (
         (PER_TOKEN, (rows, width), "token"),
-        (("correct", "judged"), (rows,), "completion"),
+        (("correct", "judged", "task_rewards"), (rows,), "completion"),
         (("prompt_ids",), (rows, rollout.prompt_ids.shape[-1] if rollout.prompt_ids.ndim else 1), "token of a prompt"),
     ):
         for name in names:
@@ -366,6 +374,8 @@ def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
         for name in wide
         if getattr(rollouts[0], name) is not None
     }
+    if rollouts[0].task_rewards is not None:
+        tensors["task_rewards"] = torch.cat([rollout.task_rewards for rollout in rollouts])
     if rollouts[0].hidden is not None:
         tensors["hidden"] = torch.cat([pad(r.hidden, (0, 0, 0, width - r.mask.shape[1])) for r in rollouts])
     combined = Rollout(
@@ -388,11 +398,15 @@ PER_TOKEN = (
 """Facts with a value for every token."""
 
 OPTIONAL = frozenset(
-    ["ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs", "oracle", "hidden", "lookahead"]
+    [
+        *("ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs", "task_rewards"),
+        *("oracle", "hidden", "lookahead"),
+    ]
 )
 """Facts that may be None: ``ref_logprobs`` takes a forward pass of its own and ``ref_log_ratio`` two, not every engine
-knows ``sum_pi_squared``, ``engine_logprobs`` exist where the engine is not the trainer, and ``hidden``, ``oracle`` and
-``lookahead`` where something reads them; ``hidden`` comes from the decoder, or else takes a pass of its own."""
+knows ``sum_pi_squared``, ``engine_logprobs`` exist where the engine is not the trainer, ``task_rewards`` where verdicts
+are not the rewards, and ``hidden``, ``oracle`` and ``lookahead`` where something reads them; ``hidden`` comes from the
+decoder, or else takes a pass of its own."""
 
 FACTS = OPTIONAL | frozenset(
     [
@@ -411,6 +425,11 @@ FACTS = OPTIONAL | frozenset(
 """Fields that sampling and verification fix; no operator writes them."""
 
 
+def unshaped_rewards(rollout: Rollout) -> Tensor:
+    """Return the rewards of the task, or the verdicts where these are the rewards, shape ``(B,)`` float32."""
+    return rollout.correct if rollout.task_rewards is None else rollout.task_rewards
+
+
 def positional_progress(mask: Tensor) -> Tensor:
     """Return t / length of each token, t counted from one, shape ``(B, T)`` float32; one outside the mask."""
     place = mask.cumsum(-1) / mask.sum(-1, keepdim=True).clamp(min=1)
@@ -418,7 +437,7 @@ def positional_progress(mask: Tensor) -> Tensor:
 
 
 NEUTRAL: dict[str, Callable[[Rollout], Tensor | float | None]] = {
-    "rewards": lambda rollout: rollout.correct,
+    "rewards": unshaped_rewards,
     "signal": lambda rollout: surprisal(rollout.old_logprobs),
     "plan_mask": lambda rollout: rollout.mask.new_zeros(rollout.mask.shape),
     "sepa_lambda": lambda _: 0.0,
@@ -441,6 +460,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "mask": ("plan_mask", "progress", "returns", "values", "advantages"),
     "old_logprobs": ("signal", "process", "logprobs"),
     "correct": ("rewards", "returns", "values", "advantages"),
+    "task_rewards": ("rewards", "returns", "values", "advantages"),
     "judged": ("values", "advantages"),
     "rewards": ("returns", "values", "advantages"),
 }

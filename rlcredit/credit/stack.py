@@ -72,7 +72,7 @@ class CreditStack(Callback):
         self.operators = [callback for callback in listed if isinstance(callback, CreditOperator)]
         module = cast("PolicyModule", pl_module)
         group_size = module.sampling.completions
-        limits = bound_advantages(self.operators, group_size)
+        limits = bound_advantages(self.operators, group_size, module.task.has_real_rewards)
         label_operators(self.operators, module.seed)
         for operator, limit in zip(self.operators, limits, strict=False):
             if operator.state:

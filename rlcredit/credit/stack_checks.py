@@ -35,12 +35,38 @@ def check_stack(callbacks: Iterable[object]) -> None:
             _refuse_dead_write(stack, place, name)
 
 
-def bound_advantages(stack: Sequence[OperatorContract], group_size: int) -> list[float]:
+def refuse_binary_operators(callbacks: Iterable[object], given: str, repair: str) -> None:
+    """Refuse operators that take rewards of one and zero only, where rewards are other numbers.
+
+    Args:
+        callbacks: Callbacks as listed in ``trainer.callbacks``; those that are not credit operators are passed over.
+        given: What gives other rewards, for the message.
+        repair: How they would be one and zero, as the second half of an instruction.
+
+    Raises:
+        StackError: with the first such operator and the repair.
+
+    """
+    binary = [type(each).__name__ for each in select_operators(callbacks) if each.writes and each.rewards == "binary"]
+    if binary:
+        raise StackError(
+            f"{binary[0]} takes rewards of one for right and zero for wrong, and {given}. Put an operator of real "
+            f"rewards in its place, such as GRPO or RLOO, or {repair}."
+        )
+
+
+def bound_advantages(stack: Sequence[OperatorContract], group_size: int, has_real_rewards: bool = False) -> list[float]:
     """Return the largest advantage above each operator and, last, below all; the neutral ledger holds rewards.
 
-    Infinity where none is known, and where credit is made of shaped rewards, since these may leave [0, 1].
+    Infinity where none is known, and where credit is made of real or shaped rewards, since these may leave [0, 1].
+
+    Args:
+        stack: Operators, from top to bottom.
+        group_size: Completions per prompt, G.
+        has_real_rewards: Whether the rewards of the task are any real numbers.
+
     """
-    limits, shaped, neutral = [1.0], False, True
+    limits, shaped, neutral = [math.inf if has_real_rewards else 1.0], has_real_rewards, True
     for operator in stack:
         bound = operator.bound(limits[-1], group_size)
         shaped, neutral = shaped or "rewards" in operator.writes, neutral and "advantages" not in operator.writes
@@ -49,10 +75,10 @@ def bound_advantages(stack: Sequence[OperatorContract], group_size: int) -> list
     return limits
 
 
-def explain_idle_operators(callbacks: Iterable[object], group_size: int) -> list[str]:
-    """Return warnings about operators that cannot have an effect."""
+def explain_idle_operators(callbacks: Iterable[object], group_size: int, has_real_rewards: bool = False) -> list[str]:
+    """Return warnings about operators that cannot have an effect; arguments as for :func:`bound_advantages`."""
     stack = select_operators(callbacks)
-    above = bound_advantages(stack, group_size)
+    above = bound_advantages(stack, group_size, has_real_rewards)
     messages = [operator.notice(limit, group_size) for operator, limit in zip(stack, above, strict=False)]
     return [message for message in messages if message]
 

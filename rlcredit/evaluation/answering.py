@@ -22,7 +22,6 @@ from rlcredit.policy.adapters import install_adapter, load_adapter_weights
 from rlcredit.policy.policy import Policy
 from rlcredit.record.journal import Journal
 from rlcredit.verification.answer_formats import find_final_answer
-from rlcredit.verification.rewards import require_verdicts
 
 EVERY = 10.0
 """Seconds between two lines that say how far it is."""
@@ -162,7 +161,7 @@ def answer_question_batch(
     examples = [example for example in prompts.examples for _ in range(sampling.completions)]
     task = questions.task
     stated = policy.prepend_thinking_mark(texts)
-    verdicts = require_verdicts(task.judge(stated, examples), len(texts), task)
+    verdicts = task.score(stated, examples).verdicts
     answers = [find_final_answer(text, task.answer_formats) for text in stated]
     facts = zip(numbers, samples, texts, answers, verdicts, _describe_completions(drawn), strict=True)
     return [

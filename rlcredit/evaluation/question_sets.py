@@ -45,15 +45,19 @@ class QuestionSet:
         }
 
     def _verifier_identity(self, examples: Sequence[Example]) -> dict[str, str]:
-        """Return hashes of a user's verifier and of its inputs beside the answer; nothing without one."""
-        own = self.task.own
-        if own is None:
+        """Return hashes of a user's verifier and reward functions and of what they read; nothing without any."""
+        own, rewards = self.task.own, self.task.reward_sum
+        if own is None and rewards is None:
             return {}
         metadata = json.dumps([example.metadata for example in examples], ensure_ascii=False, default=repr)
-        return {
-            "verifier_sha256": file_sha256(own.file) if own.file else own.path,
-            "metadata_sha256": hashlib.sha256(metadata.encode(errors="surrogatepass")).hexdigest(),
-        }
+        identity = {"metadata_sha256": hashlib.sha256(metadata.encode(errors="surrogatepass")).hexdigest()}
+        if own is not None:
+            identity["verifier_sha256"] = file_sha256(own.file) if own.file else own.path
+        if rewards is not None:
+            named = zip(rewards.paths, rewards.files, strict=True)
+            hashes = [file_sha256(file) if file else path for path, file in named]
+            identity["rewards_sha256"] = hashlib.sha256(json.dumps([str(rewards), *hashes]).encode()).hexdigest()
+        return identity
 
 
 def read_question_set(file: Path, questions: int | str | None = None, unsafe: bool = False) -> QuestionSet:

@@ -21,7 +21,7 @@ from rlcredit.oracle.prefix_tree import Branch, PrefixTree
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PADDING
 from rlcredit.tasks.task import Task
-from rlcredit.verification.rewards import judged_mask, require_verdicts, verdict_mask
+from rlcredit.verification.rewards import judged_mask, verdict_mask
 from rlcredit.verification.verifiers import Verdict
 
 LOGITS = 2**24
@@ -312,7 +312,7 @@ class Oracle:
         """Return the verdicts on whole answers to the prompts of some rows."""
         answers = self.policy.prepend_thinking_mark(self.policy.decode_texts(ids, mask))
         examples = [rollout.sources[row // rollout.group_size][1] for row in rows]
-        return require_verdicts(self.task.judge(answers, examples), len(answers), self.task)
+        return self.task.score(answers, examples).verdicts
 
     def _build_contexts(self, rollout: Rollout, prefixes: list[tuple[int, list[int]]]) -> Tensor:
         """Return prompts, each with the beginning of an answer, left-padded."""

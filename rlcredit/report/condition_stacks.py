@@ -7,9 +7,12 @@ from rlcredit.campaign.config_differences import flatten_config, list_difference
 from rlcredit.pages.number_formats import NONE
 from rlcredit.pages.tables import Table
 from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.verification.reward_functions import describe_rewards, read_reward_functions
 
 OWN = ("condition", "seed_everything", "threads", "trainer.callbacks", "trainer.default_root_dir")
 """Settings that are no difference beside the stack."""
+
+PLAIN = "one for right, zero for wrong"
 
 STACK = "stack, first operator first"
 
@@ -31,8 +34,31 @@ def make_stack_table(evidence: CampaignEvidence) -> Table:
     ]
     head = f"what else differs from {baseline}"
     shared = ", ".join(_format_call(name, arguments) for name, arguments in common.items() if arguments)
-    note = f"The same wherever it stands: {shared}." if shared else ""
+    notes = [f"The same wherever it stands: {shared}."] if shared else []
+    note = " ".join([*notes, *describe_condition_rewards({name: configs[name] for name, *_ in rows})])
     return Table(("condition", STACK, head), rows, (STACK, head), note=note)
+
+
+def describe_condition_rewards(configs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield sentences about the rewards of conditions; none where all are one for right and zero for wrong.
+
+    Args:
+        configs: Resolved configurations by condition.
+
+    Example:
+        >>> list(describe_condition_rewards({"flat": {"data": {"init_args": {"rewards": ["mine.length"]}}}}))
+        ['Rewards: mine.length; right is a reward of 1 or more.']
+
+    """
+    found: dict[str, list[str]] = {}
+    for name, config in configs.items():
+        task = config.get("data", {}).get("init_args") or {}
+        written = task.get("rewards")
+        text = describe_rewards(read_reward_functions(written), task.get("solved_at", 1.0)) if written else PLAIN
+        found.setdefault(text, []).append(name)
+    for text, names in found.items() if {*found} != {PLAIN} else ():
+        of_some = "" if len(found) == 1 else f" of {', '.join(names)}"
+        yield f"Rewards{of_some}: {text}."
 
 
 def list_config_calls(config: Mapping[str, Any]) -> Iterator[Call]:

@@ -10,6 +10,7 @@ from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.base.messages import print_message
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import sum_over_processes
+from rlcredit.formulas.groups import mixed_groups
 from rlcredit.training.module import PolicyModule
 from rlcredit.verification.verifiers import Verdict
 
@@ -33,6 +34,7 @@ ADVICE = {
         "(model.sampling.completions)."
     ),
 }
+EQUAL = "If completions should differ in reward, look at the functions in data.rewards; see docs/howto/verifier.md."
 CUT = "Most were cut off before they ended: raise model.sampling.max_tokens."
 
 
@@ -61,7 +63,8 @@ class NoReward(Callback):
         module = cast("PolicyModule", pl_module)
         self.completions += len(batch.mask) * trainer.world_size
         last = batch.step >= (self.rollouts - 1) * module.updates_per_rollout
-        earned = bool(sum_over_processes(batch.correct.sum()) > 0)
+        differ = mixed_groups(batch.given_rewards, batch.group_size)
+        earned = bool(sum_over_processes((batch.correct if batch.task_rewards is None else differ).sum()) > 0)
         self.watching = not (earned or last)
         if last and not earned:
             rank_zero_only(print_message)(self.render_warning(batch, module, read_datamodule(trainer)))
@@ -71,7 +74,7 @@ class NoReward(Callback):
         rows = range(min(LOOKED_AT, len(rollout.mask)))
         completions = ["".join(rollout.tokens[row]) for row in rows]
         examples = [rollout.sources[row // rollout.group_size][1] for row in rows]
-        verdicts = task.judge(module.policy.prepend_thinking_mark(completions), examples)
+        verdicts = list(task.score(module.policy.prepend_thinking_mark(completions), examples).verdicts)
         kind, _ = Counter(verdicts).most_common(1)[0]
         row = verdicts.index(kind)
         policy = module.policy
@@ -84,15 +87,14 @@ class NoReward(Callback):
             "reference": examples[row].reference,
             "verdict": kind.value,
         }
+        real = rollout.task_rewards is not None
+        if real:
+            shown["reward"] = f"{rollout.given_rewards[row].item():g}, as that of the other completions of its prompt"
         lines = [f"  {name + ':':<11} {_shorten_text(text)}" for name, text in shown.items()]
-        return "\n".join(
-            [
-                f"warning: none of the first {self.completions:,} completions has earned a reward, so nothing is "
-                "learnt. One of them:",
-                *lines,
-                CUT if cut and kind is Verdict.NO_ANSWER else ADVICE.get(kind, ""),
-            ]
-        )
+        first = f"the first {self.completions:,} completions"
+        said = f"{first} to each prompt have equal rewards" if real else f"none of {first} has earned a reward"
+        advice = EQUAL if real else CUT if cut and kind is Verdict.NO_ANSWER else ADVICE.get(kind, "")
+        return "\n".join([f"warning: {said}, so nothing is learnt. One of them:", *lines, advice])
 
 
 def _shorten_text(text: str) -> str:

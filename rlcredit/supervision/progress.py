@@ -51,7 +51,7 @@ class HeldOutLines(Callback):
         """Print the held-out result."""
         if not trainer.sanity_checking:
             for asked in cast("Task", read_datamodule(trainer)).held_out_sets:
-                rates = _list_pass_rates(trainer, pl_module, asked)
+                rates = _list_shown_metrics(trainer, pl_module, asked)
                 shown = "   ".join(f"{name} {float(trainer.callback_metrics[key]):.3f}" for name, key in rates)
                 self.print_line(f"{asked.name or 'held out'} after {trainer.global_step:>4} steps: {shown}")
 
@@ -82,17 +82,18 @@ def describe_held_out_gains(trainer: Trainer, module: LightningModule, spent: st
         return
     first, last = (json.loads(folder.evaluation_file(steps[place]).read_text("utf-8")) for place in (0, -1))
     for asked in cast("Task", read_datamodule(trainer)).held_out_sets:
-        rates = [each for each in _list_pass_rates(trainer, module, asked) if each[1] in first["metrics"]]
+        rates = [each for each in _list_shown_metrics(trainer, module, asked) if each[1] in first["metrics"]]
         shown = [f"{name} {first['metrics'][key]:.3f} -> {last['metrics'][key]:.3f}" for name, key in rates]
         questions = len((last["sets"][asked.name] if asked.name else last)["numbers"])
         if shown:
             yield f"{asked.name or 'held out'}: {', '.join(shown)} ({questions} questions, {spent})"
 
 
-def _list_pass_rates(trainer: Trainer, module: LightningModule, asked: HeldOutSet) -> list[tuple[str, str]]:
-    """Return pass@1 and pass@k of a held-out set, each with the name that it is logged under."""
+def _list_shown_metrics(trainer: Trainer, module: LightningModule, asked: HeldOutSet) -> list[tuple[str, str]]:
+    """Return pass@1, pass@k and the reward, if it is real, of a held-out set, each with the name it is logged under."""
     k = cast("PolicyModule", module).find_pass_metrics(asked)["pass_at_k"].k
     further = [(f"pass@{k}", asked.name_metric("pass_at_k"))] if k > 1 else []
+    further += [("reward", asked.name_metric("reward"))] if asked.task.has_real_rewards else []
     return [("pass@1", asked.name_metric("pass_at_1")), *further]
 
 

@@ -15,6 +15,7 @@ class Example(NamedTuple):
         answer: Answer that a verifier compares with.
         metadata: Whatever the task's own scorer needs.
         alternatives: Further answers that are as right as the first.
+        columns: Columns that question and answer were read from, as the data has them, for reward functions.
 
     """
 
@@ -22,6 +23,7 @@ class Example(NamedTuple):
     answer: str
     metadata: dict[str, Any]
     alternatives: tuple[str, ...] = ()
+    columns: dict[str, Any] | None = None
 
     @property
     def accepted_answers(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from rlcredit.tasks import question_cache
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.held_out_split import split_held_out
 from rlcredit.tasks.reference_checks import write_reference_warning
-from rlcredit.tasks.task import Task, require_positive
+from rlcredit.tasks.task import Task, require_positive, score_verdict
 from rlcredit.verification.answer_formats import find_final_answer, state_answer
 from rlcredit.verification.reasoning_gym_scorers import has_evaluating_scorer, is_admissible_answer, make_gym_scorer
 from rlcredit.verification.verifiers import (
@@ -123,7 +123,8 @@ class ReasoningGym(Task):
     """Any data set of reasoning-gym.
 
     Rewards are binary: right is what the data set's own scorer gives at least ``solved_at``.
-    Partial credit for answers that merely contain the right one is no verdict.
+    Partial credit for answers that merely contain the right one is no verdict. ``rewards: verifier`` makes the scores
+    the rewards.
 
     Args:
         name: Name of the data set, for example ``chain_sum``.
@@ -144,7 +145,7 @@ class ReasoningGym(Task):
         generator_seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(solved_at=solved_at, **kwargs)
         if self.tolerance:
             raise ValueError(
                 f"data.tolerance is {self.tolerance}, but data sets of reasoning-gym are judged by their own scorers. "
@@ -152,7 +153,7 @@ class ReasoningGym(Task):
             )
         from reasoning_gym.factory import DATASETS  # noqa: PLC0415
 
-        self.name, self.config, self.train_size, self.solved_at = name, config or {}, train_size, solved_at
+        self.name, self.config, self.train_size = name, config or {}, train_size
         require_positive("data.train_size", train_size)
         if train_size * QUESTION > read_machine_memory():
             raise ValueError(
@@ -243,10 +244,12 @@ class ReasoningGym(Task):
         finally:
             timer.cancel()
 
-    def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
+    def judge_with_scores(
+        self, completions: Sequence[str], examples: Sequence[Example]
+    ) -> list[tuple[Verdict, float | None]]:
         """Score in locked processes: inadmissible answers are wrong, equal ones are scored once."""
         if self.own is not None:
-            return super().judge(completions, examples)
+            return super().judge_with_scores(completions, examples)
         pairs = list(zip(completions, examples, strict=True))
         looks = [inspect_answer(self._inspect_completion, text, each, self._state_reference) for text, each in pairs]
         asked = {
@@ -254,12 +257,12 @@ class ReasoningGym(Task):
             for look, example in zip(looks, examples, strict=True)
             if isinstance(look, str)
         }
-        scores = self.worker_pool.answer_requests(list(asked.values()))
-        verdicts = dict(zip(asked, (make_verdict(score, self.solved_at) for score in scores), strict=True))
-        return [
-            verdicts[look, id(example)] if isinstance(look, str) else look
-            for look, example in zip(looks, examples, strict=True)
-        ]
+        scores = dict(zip(asked, self.worker_pool.answer_requests(list(asked.values())), strict=True))
+        judged = list[tuple[Verdict, float | None]]()
+        for look, example in zip(looks, examples, strict=True):
+            score = scores[look, id(example)] if isinstance(look, str) else score_verdict(look)
+            judged.append((make_verdict(score, self.solved_at) if isinstance(look, str) else look, score))
+        return judged
 
     def check_references(self) -> None:
         """Warn if the scorer rejects the references of the first questions; some data sets have none.

@@ -48,7 +48,8 @@ class RecordReader:
         answer, *alternatives = self.answers.read_answers(record, where)
         used = (self.question, self.answers.name)
         metadata = {name: content for name, content in record.items() if name not in used}
-        example = Example(question, answer, metadata, tuple(alternatives))
+        columns = {name: record[name] for name in used if name in record}
+        example = Example(question, answer, metadata, tuple(alternatives), columns)
         try:
             (example.text + example.reference).encode()
         except UnicodeEncodeError as error:

@@ -3,7 +3,8 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
+from typing import Any
 
 from lightning.pytorch import LightningDataModule
 from lightning.pytorch.utilities import rank_zero_only
@@ -18,8 +19,17 @@ from rlcredit.tasks.held_out_split import separate_alike_questions
 from rlcredit.tasks.prompt_order import PromptOrder
 from rlcredit.tasks.reference_checks import find_reference_faults, suggest_reference_remedy, write_reference_warning
 from rlcredit.verification.answer_formats import FORMATS, AnswerFormat
+from rlcredit.verification.reward_calls import RewardCall
+from rlcredit.verification.reward_functions import RewardFunction, RewardSum, read_reward_functions
+from rlcredit.verification.rewards import Scores, require_verdicts
 from rlcredit.verification.user_verifier import UserVerifier
-from rlcredit.verification.verifiers import MathVerifier, Verdict, require_known_formats, require_sandbox
+from rlcredit.verification.verifiers import (
+    MathVerifier,
+    Verdict,
+    make_verdict,
+    require_known_formats,
+    require_sandbox,
+)
 
 
 @dataclass
@@ -54,6 +64,22 @@ def pick_best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     return next((best for best in (Verdict.RIGHT, Verdict.UNJUDGED) if best in verdicts), verdicts[0])
 
 
+def pick_best_score(scores: Sequence[float | None]) -> float | None:
+    """Return the best of a completion's scores, one by each accepted answer; None if none is known.
+
+    Example:
+        >>> pick_best_score([0.3, None, 0.7]), pick_best_score([None])
+        (0.7, None)
+
+    """
+    return max((score for score in scores if score is not None), default=None)
+
+
+def score_verdict(verdict: Verdict) -> float | None:
+    """Return one for right, zero for wrong, None where the verifier could not tell."""
+    return None if verdict is Verdict.UNJUDGED else float(verdict is Verdict.RIGHT)
+
+
 def require_positive(name: str, value: int) -> None:
     """Refuse a number below one, and name its setting."""
     if value < 1:
@@ -82,6 +108,11 @@ class Task(LightningDataModule):
         verifier: Dotted path of a function ``(completion: str, answer: str, metadata: dict) -> bool | float``, or of a
             class whose objects are called so, that judges instead, formats and tolerance left to it; see
             :class:`~rlcredit.verification.user_verifier.UserVerifier`. The task's own verifier if None.
+        rewards: Dotted path of a reward function ``(prompts, completions, **columns) -> list[float | None]``, as TRL
+            calls them; or a list of such paths, and of ``{function: ..., weight: ...}``, whose weighted sum is the
+            reward. ``verifier`` in the list is the score of whatever judges the task. If None, rewards are one for
+            right and zero for wrong; see :class:`~rlcredit.verification.reward_functions.RewardSum`.
+        solved_at: Reward from which a completion is right; for a verifier that returns numbers, the score.
         held_out: Further held-out questions: names, and the task files that they are from. Each set is asked and judged
             as its own file says, and reported as ``val/<name>/pass_at_1`` and so on.
         held_out_completions: Completions per held-out question of this task; ``model.validation.completions`` if None.
@@ -108,6 +139,8 @@ class Task(LightningDataModule):
         shots: tuple[Shot, ...] = (),
         tolerance: float = 0.0,
         verifier: str | None = None,
+        rewards: list[str | RewardFunction] | str | None = None,
+        solved_at: float = 1.0,
     ) -> None:
         super().__init__()
         self.refuse_instruction(instruction)
@@ -130,7 +163,13 @@ class Task(LightningDataModule):
         self.verifier = MathVerifier(
             budget=verify_budget, unsafe=unsafe_scorers, formats=self.answer_formats, tolerance=tolerance
         )
-        self.own = None if verifier is None else UserVerifier(verifier, verify_budget, unsafe_scorers)
+        self.solved_at, self.rewards = solved_at, None
+        self.own = None if verifier is None else UserVerifier(verifier, verify_budget, unsafe_scorers, solved_at)
+        self.reward_sum: RewardSum | None = None
+        if rewards is not None:
+            functions = read_reward_functions(rewards)
+            self.reward_sum = RewardSum(functions, solved_at, verify_budget, unsafe_scorers)
+            self.rewards = str(self.reward_sum)  # among the parameters of a run
         self.train_set: list[Example] = []
         self.held_out_set: list[Example] = []
         self.held_out, self.held_out_completions, self.held_out_k = held_out, held_out_completions, held_out_k
@@ -142,17 +181,77 @@ class Task(LightningDataModule):
 
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
         """Judge each completion against its example; right is what equals one of the accepted answers."""
+        return [verdict for verdict, _ in self.judge_with_scores(completions, examples)]
+
+    def judge_with_scores(
+        self, completions: Sequence[str], examples: Sequence[Example]
+    ) -> list[tuple[Verdict, float | None]]:
+        """Return verdict and score of each completion, by the best of the accepted answers.
+
+        Scores other than one and zero come from verifiers of one's own that return numbers, and from scorers.
+        """
         calls = [
             (completion, answer, example.metadata)
             for completion, example in zip(completions, examples, strict=True)
             for answer in example.accepted_answers
         ]
         if self.own is not None:
-            verdicts = self.own.judge(calls)
+            scores = self.own.score_completions(calls)
+            verdicts = [make_verdict(score, self.solved_at) for score in scores]
         else:
             verdicts = self.verifier.judge([completion for completion, *_ in calls], [answer for _, answer, _ in calls])
-        of_each = iter(verdicts)
-        return [pick_best_verdict(list(islice(of_each, len(example.accepted_answers)))) for example in examples]
+            scores = list(map(score_verdict, verdicts))
+        of_each = iter(zip(verdicts, scores, strict=True))
+        judged = (zip(*islice(of_each, len(example.accepted_answers)), strict=True) for example in examples)
+        return [(pick_best_verdict(verdicts), pick_best_score(scores)) for verdicts, scores in judged]
+
+    def score(self, completions: Sequence[str], examples: Sequence[Example]) -> Scores:
+        """Return what counts in training and evaluation: verdicts, and the rewards if these are real.
+
+        Args:
+            completions: Completions as the verifier reads them.
+            examples: Example of each; the completions of a prompt are neighbours with one and the same example.
+
+        Raises:
+            RunStopped: a ``judge`` of one's own did not return verdicts.
+
+        """
+        if self.reward_sum is None:
+            return Scores(require_verdicts(self.judge(completions, examples), len(completions), self))
+        judged: list[tuple[Verdict, float | None]] = []
+        if self.reward_sum.takes_verifier and type(self).judge is Task.judge:
+            judged = self.judge_with_scores(completions, examples)
+        elif self.reward_sum.takes_verifier:
+            verdicts = require_verdicts(self.judge(completions, examples), len(completions), self)
+            judged = [(verdict, score_verdict(verdict)) for verdict in verdicts]
+        pairs = groupby(zip(completions, examples, strict=True), key=lambda pair: id(pair[1]))
+        groups = [list(group) for _, group in pairs]
+        calls = [self._make_reward_call(group[0][1], [completion for completion, _ in group]) for group in groups]
+        return self.reward_sum.score(calls, judged)
+
+    def _make_reward_call(self, example: Example, completions: Sequence[str]) -> RewardCall:
+        """Return what reward functions are called with: messages for a chat, texts where the question is one text."""
+        conversation = self.build_conversation(example)
+        is_chat = len(conversation) > 1 or not isinstance(example.question, str)
+
+        def write(completion: str) -> Any:
+            return [{"role": "assistant", "content": completion}] if is_chat else completion
+
+        return RewardCall(
+            [dict(turn) for turn in conversation] if is_chat else conversation[0]["content"],  # pyright: ignore[reportArgumentType]
+            [write(completion) for completion in completions],
+            self.list_reward_columns(example),
+            write(example.answer),
+            (self.trainer.global_step, self.trainer.max_steps) if self.trainer else (0, 0),
+        )
+
+    def list_reward_columns(self, example: Example) -> dict[str, Any]:
+        """Return what reward functions read beside prompts and completions, by name: the columns of the data.
+
+        ``question``, ``answer`` and ``metadata``, all columns in one, are the example's where the data has none such.
+        """
+        own = {"question": example.text, "answer": example.answer, "metadata": example.metadata}
+        return {**own, **example.metadata, **(example.columns or {})}
 
     def refuse_instruction(self, instruction: str) -> None:
         """Refuse an instruction without a place for the question."""
@@ -172,6 +271,18 @@ class Task(LightningDataModule):
 
         """
         return "Leave out long questions, or shorten data.init_args.instruction, system or shots."
+
+    @property
+    def has_real_rewards(self) -> bool:
+        """Whether rewards are real numbers, and not one for right and zero for wrong."""
+        return self.reward_sum is not None
+
+    @property
+    def _compares_answers(self) -> bool:
+        """Whether the verifier that comes with every task decides anything, if there is no other."""
+        cls = type(self)
+        is_used = self.reward_sum is None or self.reward_sum.takes_verifier
+        return is_used and cls.judge is Task.judge and cls.judge_with_scores is Task.judge_with_scores
 
     @property
     def has_training(self) -> bool:
@@ -230,7 +341,9 @@ class Task(LightningDataModule):
                 self.build_conversation(example)
         if self.own is not None and (known := self.train_set or self.held_out_set):
             self.own.start(known[0].answer, known[0].metadata)
-        if self.own is None and type(self).judge is Task.judge:
+        if self.reward_sum is not None and (known := self.train_set or self.held_out_set):
+            self.reward_sum.start(self._make_reward_call(known[0], [known[0].answer]))
+        if self.own is None and self._compares_answers:
             require_sandbox("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
         if len(self.train_set) + len(self.held_out_set) > before:
             self.check_references()
@@ -250,7 +363,7 @@ class Task(LightningDataModule):
 
     def check_references(self) -> None:
         """Warn about references that are not judged right against themselves; custom judges are not asked."""
-        if self.own is None and type(self).judge is Task.judge:
+        if self.own is None and self._compares_answers:
             examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
             faults = list(find_reference_faults(examples, answer_format, self.judge))
             if faults:

@@ -1,6 +1,6 @@
 """Turn prompts into a rollout: sample completions, judge them, and compute the trainer's own log-probabilities."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 import torch
@@ -14,6 +14,7 @@ from rlcredit.credit.rollout import Rollout, evenly_spaced_rows
 from rlcredit.credit.token_counts import TokenCounts, count_distinct_prompt_tokens, count_sequence_tokens
 from rlcredit.decoding.engine import Decoder, Engine
 from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.formulas.groups import group_imputed_values
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.oracle import Oracle
 from rlcredit.policy.policy import Policy, TokenScores
@@ -31,7 +32,13 @@ from rlcredit.training.nan_and_mismatch import (
 from rlcredit.training.postmortem import stop_on_fault
 from rlcredit.training.scoring import RolloutScorer
 from rlcredit.training.step_state import read_clock
-from rlcredit.verification.rewards import judged_mask, require_verdicts, verdict_mask, verdict_rewards
+from rlcredit.verification.rewards import (
+    Scores,
+    judged_mask,
+    mean_rewards,
+    verdict_mask,
+    verdict_rewards,
+)
 from rlcredit.verification.verifiers import Verdict
 
 COMPARED = 8
@@ -86,7 +93,7 @@ class RolloutCollector:
         rounds = self.dynamic_sampling.rounds if self.dynamic_sampling else 1
         prompt_ids = self.encode(prompts)
         per_round = len(prompts.numbers) // rounds
-        outcomes: list[Tensor] = []
+        outcomes: list[tuple[Tensor, Scores]] = []
         sampled = (
             self._collect_round(
                 prompts.slice_batch(start, per_round), prompt_ids[start : start + per_round], step, outcomes, metrics
@@ -99,11 +106,13 @@ class RolloutCollector:
         else:
             rollout = next(sampled)
         rollout.token_counts = self.token_counts
-        right, judged, truncated, no_answer = torch.cat(outcomes, -1)
+        told, scores = zip(*outcomes, strict=True)
+        right, judged, truncated, no_answer = torch.cat(told, -1)
         metrics["train/solve_rate"] = masked_mean(right.float(), judged).item()
         metrics["train/unjudged"] = 1 - judged.float().mean().item()
         metrics["train/no_answer"] = no_answer.float().mean().item()
         metrics["train/truncated"] = truncated.float().mean().item()
+        metrics.update({f"train/rewards/{name}": mean for name, mean in mean_rewards(scores).items()})
         if self.needs & {"ref_logprobs", "ref_log_ratio"}:
             started = read_clock(self.policy.device)
             self._score_reference(rollout)
@@ -119,7 +128,12 @@ class RolloutCollector:
         return rollout, metrics
 
     def _collect_round(
-        self, prompts: PromptBatch, prompt_ids: Tensor, step: int, outcomes: list[Tensor], metrics: dict[str, float]
+        self,
+        prompts: PromptBatch,
+        prompt_ids: Tensor,
+        step: int,
+        outcomes: list[tuple[Tensor, Scores]],
+        metrics: dict[str, float],
     ) -> Rollout:
         """Sample and judge once; record which completions are right, judged, truncated, without answer."""
         group, device = self.sampling.completions, self.policy.device
@@ -130,10 +144,10 @@ class RolloutCollector:
         decoded = read_clock(device)
         tokens = self.policy.decode_pieces(samples.completion_ids, samples.mask)
         task: Task = read_datamodule(self.trainer)
-        verdicts = self.judge(task, prompts, ["".join(pieces) for pieces in tokens], group)
-        right, judged = verdict_mask(verdicts, Verdict.RIGHT), judged_mask(verdicts)
-        no_answer = verdict_mask(verdicts, Verdict.NO_ANSWER)
-        outcomes.append(torch.stack([right, judged, samples.truncated.cpu(), no_answer]))
+        scores = self.judge(task, prompts, ["".join(pieces) for pieces in tokens], group)
+        right, judged = verdict_mask(scores.verdicts, Verdict.RIGHT), judged_mask(scores.verdicts)
+        no_answer = verdict_mask(scores.verdicts, Verdict.NO_ANSWER)
+        outcomes.append((torch.stack([right, judged, samples.truncated.cpu(), no_answer]), scores))
         metrics["time/rollout"] += decoded - started
         metrics["time/verify"] += read_clock(device) - decoded
         rollout = Rollout(
@@ -151,6 +165,8 @@ class RolloutCollector:
             tokens=tokens,
             hidden=samples.hidden,  # pyright: ignore[reportArgumentType]
         )
+        if scores.rewards is not None:
+            rollout.task_rewards = group_imputed_values(scores.rewards, judged, group).to(device)
         rollout.sources = tuple(zip(prompts.numbers, prompts.examples, strict=True))
         self._check_round(rollout, engine_fault)
         if samples.engine_logprobs is not None:
@@ -232,10 +248,10 @@ class RolloutCollector:
         without_adapter = rms_difference(engine_logprobs[rows], base.logprobs, mask[rows])
         return find_engine_fault(step, distance, with_adapter, without_adapter, self.tolerance)
 
-    def judge(self, task: Task, prompts: PromptBatch, answers: list[str], group_size: int) -> Sequence[Verdict]:
-        """Return a verdict for each of G answers to every prompt, prompt by prompt."""
+    def judge(self, task: Task, prompts: PromptBatch, answers: list[str], group_size: int) -> Scores:
+        """Return verdicts and rewards of G answers to every prompt, prompt by prompt."""
         examples = [example for example in prompts.examples for _ in range(group_size)]
-        return require_verdicts(task.judge(self.policy.prepend_thinking_mark(answers), examples), len(answers), task)
+        return task.score(self.policy.prepend_thinking_mark(answers), examples)
 
     def _score_reference(self, rollout: Rollout) -> None:
         """Score what was sampled with the adapter off, tempered as the policy is, and for the ratio with it on."""

@@ -13,7 +13,7 @@ from rlcredit.formulas.groups import mixed_groups
 
 @dataclass
 class DynamicSampling:
-    """Replace groups in which all completions are right, or all wrong, by those of further prompts.
+    """Replace groups whose completions all earn the same, for all are right or all wrong, by those of further prompts.
 
     DAPO (Yu et al., 2025, arXiv:2503.14476). Every step draws ``rounds * prompts_per_step`` prompts from the shuffled
     set and asks ``prompts_per_step`` of them at a time until enough groups are informative; the rest is passed over.
@@ -34,8 +34,8 @@ class DynamicSampling:
 
 
 def informative_groups(rollout: Rollout) -> Tensor:
-    """Return which groups hold right and wrong answers, shape ``(P,)`` bool."""
-    return mixed_groups(rollout.verdicts, rollout.group_size)
+    """Return which groups hold different rewards, as right and wrong answers earn them, shape ``(P,)`` bool."""
+    return mixed_groups(rollout.given_rewards, rollout.group_size)
 
 
 def sample_until_informative(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str, float]]:

@@ -45,7 +45,7 @@ METRICS: dict[str, MetricMeaning] = {
     "train/truncated": MetricMeaning("share of completions cut at `max_tokens`", "share", ROLLOUT),
     "train/completion_length": MetricMeaning("mean length of completions", "tokens", "end-of-sequence included"),
     "train/zero_variance": MetricMeaning(
-        "share of groups whose verdicts are all alike, which give a group baseline nothing to learn from", "share"
+        "share of groups whose rewards are all alike, which give a group baseline nothing to learn from", "share"
     ),
     "train/zero_variance_all_right": MetricMeaning("share of groups in which every completion is right", "share"),
     "train/zero_variance_all_wrong": MetricMeaning("share of groups in which every completion is wrong", "share"),

@@ -5,7 +5,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import unanimous_groups
+from rlcredit.formulas.groups import mixed_groups, unanimous_groups
 from rlcredit.formulas.masked import masked_mean, masked_quantiles
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.losses.base import bounded_ratio
@@ -18,12 +18,13 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 def sampling_metrics(rollout: Rollout) -> dict[str, Tensor]:
     """Describe the batch: groups that teach nothing are counted, not skipped (dynamic sampling has replaced some)."""
     all_right, all_wrong = unanimous_groups(rollout.verdicts, rollout.group_size)
+    varied, judged = mixed_groups(rollout.given_rewards, rollout.group_size), rollout.judged.view(len(all_right), -1)
     surprise = surprisal(rollout.old_logprobs)
     quantiles = masked_quantiles(surprise, rollout.mask, list(QUANTILES.values()))
     return {
         "train/reward": masked_mean(rollout.rewards, rollout.judged),
         "train/completion_length": rollout.mask.sum(-1).float().mean(),
-        "train/zero_variance": (all_right | all_wrong).float().mean(),
+        "train/zero_variance": (judged.any(-1) & ~varied).float().mean(),
         "train/zero_variance_all_right": all_right.float().mean(),
         "train/zero_variance_all_wrong": all_wrong.float().mean(),
         "train/entropy": masked_mean(rollout.entropy, rollout.mask),

@@ -507,7 +507,7 @@ class PolicyModule(LightningModule):
             or collector.compare_engine(prompt_ids, samples, sampling, self.global_step)
         )
         answers = self.policy.decode_texts(samples.completion_ids, samples.mask)
-        verdicts = collector.judge(asked.task, batch, answers, sampling.completions)
+        verdicts, rewards, _ = collector.judge(asked.task, batch, answers, sampling.completions)
         right = verdict_mask(verdicts, Verdict.RIGHT).view(-1, sampling.completions)
         solved = self.find_pass_metrics(asked)
         for metric in solved.values():
@@ -518,6 +518,8 @@ class PolicyModule(LightningModule):
         }
         held_out["completion_length"] = samples.mask.sum(-1).float().mean()
         held_out["entropy"] = masked_mean(samples.entropy, samples.mask)
+        if rewards is not None:
+            held_out["reward"] = masked_mean(rewards, ~rewards.isnan())
         passes = {asked.name_metric(name): metric for name, metric in solved.items()}
         self.log_dict(passes, batch_size=len(right), add_dataloader_idx=False)
         if dataloader_idx == 0:  # the step at which Lightning logs the results; one loader of several says it

@@ -7,6 +7,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
 
 from rlcredit.base.lightning_private import read_callbacks, read_checkpoint_times
+from rlcredit.credit.stack_checks import refuse_binary_operators
 from rlcredit.decoding.engine import Decoder
 from rlcredit.tasks.task import Task
 from rlcredit.training.sharded_base import ShardedBaseStrategy
@@ -52,6 +53,7 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
     """Refuse a trainer or data under which credit would see a part of a batch, or a run could not be continued.
 
     Raises:
+        StackError: an operator takes rewards of one and zero only, and those of the task are other numbers.
         ValueError: with the repair.
 
     """
@@ -70,6 +72,9 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
         _refuse_whole_readers(module)
         _refuse_idle_processes(trainer.world_size, task)
     _refuse_oracle_without_decoder(module, trainer)
+    if task.has_real_rewards:
+        given = "data.rewards gives any numbers"
+        refuse_binary_operators(read_callbacks(trainer), given, "leave out data.rewards")
     for asked in task.held_out_sets:
         asked.choose_k(module.pass_k, module.validation.completions)
     _refuse_uneven_prompts(module, trainer, task)

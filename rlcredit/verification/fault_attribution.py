@@ -1,9 +1,13 @@
 """Decide whether an answer or its reference is at fault when judging raises."""
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+AT_FAULT = -math.inf
+"""Reward, below all others, of a completion that makes a reward function raise, hang or die; it is then replaced."""
 
 
 def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -> T | float | None:

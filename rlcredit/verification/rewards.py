@@ -1,13 +1,43 @@
 """Turn verdicts into rewards."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from rlcredit.base.exit_status import RunStopped
 from rlcredit.formulas.groups import group_imputed_values
+from rlcredit.formulas.masked import masked_mean
 from rlcredit.verification.verifiers import Verdict
+
+
+class Scores(NamedTuple):
+    """What a task says of some completions.
+
+    Attributes:
+        verdicts: Verdict on each, B of them.
+        rewards: Reward of each, NaN where there is none, shape ``(B,)`` float32; None if the verdicts are the rewards.
+        parts: Rewards by each reward function, by its name, NaN where it does not apply; empty without any.
+
+    """
+
+    verdicts: Sequence[Verdict]
+    rewards: Tensor | None = None
+    parts: Mapping[str, Tensor] = MappingProxyType({})
+
+
+def mean_rewards(scores: Sequence[Scores]) -> dict[str, float]:
+    """Return the mean of what each reward function gave, over the completions to which it applies; zero if to none.
+
+    Example:
+        >>> mean_rewards([Scores([], None, {"has_format": torch.tensor([1.0, torch.nan, 0.5])})])
+        {'has_format': 0.75}
+
+    """
+    joined = {name: torch.cat([each.parts[name] for each in scores]) for name in scores[0].parts}
+    return {name: masked_mean(values, ~values.isnan()).item() for name, values in joined.items()}
 
 
 def verdict_mask(verdicts: Sequence[Verdict], *kinds: Verdict) -> Tensor:

@@ -1,19 +1,17 @@
 """Call a user's verifier in the judging process: import it by name and convert its answer to a number."""
 
-import importlib
 import inspect
-import sys
 from collections.abc import Callable
 from typing import Any
 
-from rlcredit.config.former_names import resolve_former_path
 from rlcredit.verification.fault_attribution import judge_or_blame
+from rlcredit.verification.user_callable import import_user_callable
 
 SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
 
 
 def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
-    """Import a function, or instantiate a class.
+    """Import a verifier; see :func:`~rlcredit.verification.user_callable.import_user_callable`.
 
     Args:
         path: Dotted path of the function or class.
@@ -24,12 +22,7 @@ def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
         TypeError: it cannot be called as :data:`SIGNATURE` says.
 
     """
-    sys.path.append(folder)
-    module, _, name = resolve_former_path(path).rpartition(".")
-    found = getattr(importlib.import_module(module), name)
-    verifier = found() if inspect.isclass(found) else found
-    if not callable(verifier):
-        raise TypeError(f"it is not a function, and its instances cannot be called; expected {SIGNATURE}")
+    verifier = import_user_callable(path, folder, SIGNATURE)
     try:
         inspect.signature(verifier).bind("", "", {})
     except TypeError as error:
@@ -51,6 +44,12 @@ def read_user_judgement(result: Any) -> float:
     if not hasattr(result, "__float__") or not 0 <= float(result) <= 1:
         raise TypeError(f"it returned {result!r:.80}; expected True, False or a number from 0 to 1")
     return float(result)
+
+
+def prepare_verifier_trial(path: str, folder: str, example: tuple[str, str, dict[str, Any]]) -> Callable[[], Any]:
+    """Import a verifier, and return what asks it about an example; arguments as for :func:`make_user_judge`."""
+    verifier = load_user_verifier(path, folder)
+    return lambda: read_user_judgement(verifier(*example))
 
 
 def make_user_judge(path: str, folder: str, example: tuple[str, str, dict[str, Any]]) -> Callable[..., float | None]:

@@ -1,6 +1,6 @@
-"""Try a user's verifier on one example, first free and then locked, and report errors.
+"""Try a user's verifier or reward function on one example, first free and then locked, and report errors.
 
-Run as a process of its own, so that a verifier which hangs, dies or ends Python takes nothing with it.
+Run as a process of its own, so that a function which hangs, dies or ends Python takes nothing with it.
 """
 
 import os
@@ -9,43 +9,51 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 from rlcredit.verification import sandbox
-from rlcredit.verification.user_judge import load_user_verifier, read_user_judgement
 
 
-def find_verifier_fault(descriptor: int, path: str, folder: str, example: tuple[Any, ...], seconds: float) -> str:
-    """Return the fault of a verifier; empty if there is none.
+def find_function_fault(
+    descriptor: int,
+    prepare: Callable[..., Callable[[], Any]],
+    arguments: tuple[Any, ...],
+    said: str,
+    advice: str,
+    seconds: float,
+) -> str:
+    """Return the fault of a user's function; empty if there is none.
 
     Args:
         descriptor: File descriptor that stays open.
-        path: Dotted path of the verifier, see :func:`~rlcredit.verification.user_judge.load_user_verifier`.
-        folder: Folder that it is imported from, see :func:`~rlcredit.verification.user_judge.load_user_verifier`.
-        example: Completion, answer and metadata.
-        seconds: Seconds that one verdict may take.
+        prepare: Importable function; called with ``arguments``, it imports the user's function and returns what calls
+            that.
+        arguments: Arguments of ``prepare``.
+        said: What the function is called with, in words.
+        advice: What the function should do where it raises.
+        seconds: Seconds that one call may take.
 
     """
     try:
-        verifier = load_user_verifier(path, folder)
+        attempt = prepare(*arguments)
     except BaseException as error:  # noqa: BLE001  (importing runs the user's code)
         return f"it cannot be used: {_describe_error(error)}"
-    asked = f"called with the completion {example[0]!r:.80} with the answer {example[1]!r:.80}"
     started = time.monotonic()
     signal.setitimer(signal.ITIMER_REAL, 2 * seconds)
     try:
-        read_user_judgement(verifier(*example))
+        attempt()
     except BaseException as error:  # noqa: BLE001
-        return f"{asked}, {_describe_error(error)}. Return False for a completion that it cannot read"
+        return f"{said}, {_describe_error(error)}. {advice}"
     if (took := time.monotonic() - started) > seconds:
-        return f"{asked}, it took {took:.1f} s, and a completion may take {seconds:g} s"
+        return f"{said}, it took {took:.1f} s, and a completion may take {seconds:g} s"
     if sandbox.can_lock_process():
         sandbox.lock_process(descriptor)
     try:
-        read_user_judgement(verifier(*example))
+        attempt()
     except BaseException as error:  # noqa: BLE001
         return (
-            f"{asked} in a locked process, which can open and import nothing, {_describe_error(error)}. "
+            f"{said} in a locked process, which can open and import nothing, {_describe_error(error)}. "
             "Import at the top of its module, and read files in the __init__ of a class"
         )
     return ""
@@ -63,6 +71,6 @@ def _describe_error(error: BaseException) -> str:
 
 if __name__ == "__main__":
     request = pickle.load(sys.stdin.buffer)
-    os.dup2(2, 1)  # what the verifier prints is no message
-    os.write(int(sys.argv[1]), find_verifier_fault(int(sys.argv[1]), *request).encode()[:4000])
+    os.dup2(2, 1)  # what the function prints is no message
+    os.write(int(sys.argv[1]), find_function_fault(int(sys.argv[1]), *request).encode()[:4000])
     os._exit(0)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rlcredit.base.messages import warn_once
+from rlcredit.verification.fault_attribution import AT_FAULT
+from rlcredit.verification.worker_process import Answer
 from rlcredit.verification.workers import (
     JudgeWorker,
     RequestTimeoutError,
@@ -46,11 +48,20 @@ class RequestBatch:
         requests: Arguments of each request.
         timeout: Seconds that one request may take at most.
         budget: Seconds that all requests may take together, beyond :data:`NORMAL` each.
+        count: Function from the arguments of a request to the number of its answers, which are then a list, all
+            :data:`~rlcredit.verification.fault_attribution.AT_FAULT` if the request is; one answer each if None.
 
     """
 
-    def __init__(self, requests: Sequence[tuple[Any, ...]], timeout: float, budget: float) -> None:
-        self.answers: list[float | None] = [None] * len(requests)
+    def __init__(
+        self,
+        requests: Sequence[tuple[Any, ...]],
+        timeout: float,
+        budget: float,
+        count: Callable[..., int] | None = None,
+    ) -> None:
+        self.count = count
+        self.answers: list[Any] = [None] * len(requests)
         self.waiting = deque(PendingRequest(place, request) for place, request in enumerate(requests))
         self.asked: dict[JudgeWorker, PendingRequest] = {}
         self.late: list[PendingRequest] = []
@@ -78,11 +89,16 @@ class RequestBatch:
         """Give a worker the next request."""
         self.begun = self.begun or time.monotonic()
         self.asked[worker] = pending = self.waiting.popleft()
-        worker.send_request(*pending.request, limit=self.limit, patience=self.timeout)
+        answers = self.count(*pending.request) if self.count else 1
+        worker.send_request(*pending.request, limit=self.limit, patience=self.timeout, answers=answers)
 
-    def record_answer(self, worker: JudgeWorker, answer: float | None) -> None:
-        """Record the answer of a worker."""
-        self.answers[self._take_request(worker).place] = answer
+    def record_answers(self, worker: JudgeWorker, answers: list[float | None]) -> None:
+        """Record what a worker has answered."""
+        self.answers[self._take_request(worker).place] = answers if self.count else answers[0]
+
+    def blame_request(self, pending: PendingRequest) -> None:
+        """Record that a request is itself at fault."""
+        self.answers[pending.place] = [AT_FAULT] * self.count(*pending.request) if self.count else 0.0
 
     def requeue_or_decide(self, worker: JudgeWorker, failure: WorkerError) -> None:
         """Queue the request of a worker that has failed again, or decide its answer."""
@@ -97,7 +113,7 @@ class RequestBatch:
         else:
             pending.failures += 1
             if pending.failures > 1:
-                self.answers[pending.place] = 0.0
+                self.blame_request(pending)
             else:
                 self.waiting.append(pending)
 
@@ -140,22 +156,25 @@ class WorkerPool:
         alone: Function that returns requests about the reference of a request that has run out of time, the reference
             in front. If one of them runs out of it too, the reference is to blame and the answer is None; it is 0
             otherwise.
+        count: Function from the arguments of a request to the number of its answers; see :class:`RequestBatch`.
 
     """
 
     def __init__(
         self,
-        make: Callable[..., Callable[..., float | None]],
+        make: Callable[..., Callable[..., Answer]],
         *arguments: Any,
         timeout: float = 3.0,
         budget: float = 10.0,
         alone: Callable[..., Sequence[Request]] = build_no_requests,
+        count: Callable[..., int] | None = None,
     ) -> None:
         self.make = make
         self.arguments = arguments
         self.timeout = timeout
         self.budget = budget
         self.alone = alone
+        self.count = count
         self.template: WorkerTemplate | None = None
         self.workers: list[JudgeWorker] = []
         self.wanted = 1
@@ -168,9 +187,9 @@ class WorkerPool:
         while len(self.workers) < self.wanted:
             self.workers.append(JudgeWorker(self.template))
 
-    def answer_requests(self, requests: Sequence[Request]) -> list[float | None]:
+    def answer_requests(self, requests: Sequence[Request]) -> list[Any]:
         """Return an answer to each request, in order; None if it could not be judged."""
-        batch = self._ask_batch(RequestBatch(requests, self.timeout, self.budget))
+        batch = self._ask_batch(RequestBatch(requests, self.timeout, self.budget, self.count))
         if batch.late:
             self._decide_timed_out(batch)
         return batch.answers
@@ -192,11 +211,13 @@ class WorkerPool:
         """Decide requests that ran out of time: wrong, unless the reference alone needs as long."""
         alone = [{pickle.dumps(request): request for request in self.alone(*pending.request)} for pending in batch.late]
         distinct = {key: request for requests in alone for key, request in requests.items()}
-        asked = self._ask_batch(RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
+        asked = self._ask_batch(
+            RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct), self.count)
+        )
         known = dict(zip(distinct, asked.answers, strict=True))
         for pending, requests in zip(batch.late, alone, strict=True):
             if all(known[key] is not None for key in requests):
-                batch.answers[pending.place] = 0.0
+                batch.blame_request(pending)
             elif batch.limit == self.timeout:
                 reference = next(iter(requests.values()))[0]
                 warn_once(
@@ -219,9 +240,9 @@ class WorkerPool:
         poll.poll(1000 * _TICK)
 
     def _take_answer(self, worker: JudgeWorker, batch: RequestBatch) -> None:
-        """Record a worker's answer if it has come, and replace a worker that cannot answer."""
+        """Record what a worker has answered, if anything, and replace a worker that cannot answer."""
         try:
-            answer = worker.receive_answer()
+            answers = worker.receive_answers()
         except WorkerError as failure:
             if worker in batch.asked:
                 batch.requeue_or_decide(worker, failure)
@@ -229,9 +250,9 @@ class WorkerPool:
                 self._count_unstarted(worker)
             self._dismiss_worker(worker)
             return
-        if answer and worker in batch.asked:
-            batch.record_answer(worker, answer[0])
-        self.unstarted *= not answer
+        if answers and worker in batch.asked:
+            batch.record_answers(worker, answers)
+        self.unstarted *= not answers
 
     def _count_unstarted(self, worker: JudgeWorker) -> None:
         self.unstarted += worker.template is self.template  # several workers may fail with one template

@@ -22,7 +22,11 @@ REQUEST = struct.Struct("<QdI")
 """Number, processor seconds it may take, bytes that follow; those are pickled, by the trainer for the worker only."""
 
 ANSWER = struct.Struct("<Q?d")
-"""Number, whether there is an answer, the answer. Nothing that a worker says is ever unpickled."""
+"""Number, whether there is an answer, the answer; one after the other where a request has several answers. Nothing that
+a worker says is ever unpickled."""
+
+Answer = float | list[float | None] | None
+"""A number, or none; several where the request asks for several."""
 
 GRACE = 1.0
 """Processor seconds after its time at which a worker ends itself, if nothing else has ended it."""
@@ -78,7 +82,7 @@ def _die_with_parent(parent: int) -> None:
             os._exit(0)  # the parent died before the line above
 
 
-def serve_requests(descriptor: int, answer: Callable[..., float | None]) -> None:
+def serve_requests(descriptor: int, answer: Callable[..., Answer]) -> None:
     """Send this process's number, lock it, and answer until the other end closes."""
     _send_answer(descriptor, 0, float(os.getpid()))
     if sandbox.can_lock_process():
@@ -90,14 +94,15 @@ def serve_requests(descriptor: int, answer: Callable[..., float | None]) -> None
         number, seconds, size = REQUEST.unpack(_receive_bytes(descriptor, REQUEST.size))
         arguments = pickle.loads(_receive_bytes(descriptor, size))
         signal.setitimer(signal.ITIMER_PROF, seconds + GRACE)
-        score = answer(*arguments)
+        answered = answer(*arguments)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        _send_answer(descriptor, number, score)
+        _send_answer(descriptor, number, answered)
 
 
-def _send_answer(descriptor: int, number: int, score: float | None) -> None:
+def _send_answer(descriptor: int, number: int, answer: Answer) -> None:
+    scores = answer if isinstance(answer, list) else [answer]
     try:
-        os.write(descriptor, ANSWER.pack(number, score is not None, score or 0.0))
+        os.write(descriptor, b"".join(ANSWER.pack(number, score is not None, score or 0.0) for score in scores))
     except BrokenPipeError:
         os._exit(0)  # the trainer is gone
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rlcredit.verification.worker_process import ANSWER, REQUEST
+from rlcredit.verification.worker_process import ANSWER, REQUEST, Answer
 
 START_TIMEOUT = 120.0
 """Seconds."""
@@ -52,7 +52,7 @@ class WorkerTemplate:
 
     """
 
-    def __init__(self, make: Callable[..., Callable[..., float | None]], *arguments: Any) -> None:
+    def __init__(self, make: Callable[..., Callable[..., Answer]], *arguments: Any) -> None:
         self.socket, child = socket.socketpair()
         self.socket.settimeout(START_TIMEOUT)
         # -P: nothing is imported from the folder where the trainer happens to run.
@@ -90,7 +90,7 @@ class WorkerTemplate:
 
 
 class JudgeWorker:
-    """A process that answers one request at a time, with a number or None.
+    """A process that answers one request at a time, with numbers or None.
 
     Before its first request it is locked (:mod:`rlcredit.verification.sandbox`).
 
@@ -108,32 +108,34 @@ class JudgeWorker:
         self.ready = False
         self._begin_request(0, limit=START_TIMEOUT, patience=START_TIMEOUT)
 
-    def send_request(self, *request: Any, limit: float, patience: float) -> None:
-        """Send a request, or as much of it as fits; :meth:`receive_answer` sends the rest.
+    def send_request(self, *request: Any, limit: float, patience: float, answers: int = 1) -> None:
+        """Send a request, or as much of it as fits; :meth:`receive_answers` sends the rest.
 
         Args:
             request: Arguments for what ``make`` has returned.
             limit: Seconds that the request may compute or sleep.
             patience: Seconds that it may do neither at a stretch.
+            answers: Number of answers that it has.
 
         """
         content = pickle.dumps(request)
         # A random number: a worker cannot answer a request before it has received it.
-        self._begin_request(secrets.randbits(64), limit, patience)
+        self._begin_request(secrets.randbits(64), limit, patience, answers)
         self.unsent = REQUEST.pack(self.number, limit, len(content)) + content
-        with contextlib.suppress(WorkerError):  # raised again by `answer`
+        with contextlib.suppress(WorkerError):  # raised again by `receive_answers`
             self._send_unsent()
 
-    def _begin_request(self, number: int, limit: float, patience: float) -> None:
+    def _begin_request(self, number: int, limit: float, patience: float, answers: int = 1) -> None:
         self.number, self.limit, self.patience = number, limit, patience
+        self.expected = answers * ANSWER.size
         self.seen = time.monotonic()
         self.waited = self.slept = self.known = self.still = 0.0
         self.computed = self.process.read_processor_seconds()
         self.unsent = b""
         self.busy = True
 
-    def receive_answer(self) -> tuple[float | None] | None:
-        """Return the answer if it has come, as a tuple of one; None before.
+    def receive_answers(self) -> list[float | None] | None:
+        """Return the answers if they have come; None before.
 
         Raises:
             WorkerError: if it will not come.
@@ -143,21 +145,21 @@ class JudgeWorker:
         # Before anything is received: one that has answered sleeps too.
         asleep = not self.unsent and self.process.is_asleep()
         try:
-            content = self.socket.recv(2 * ANSWER.size)
+            content = self.socket.recv(self.expected + ANSWER.size)
         except BlockingIOError:
             self._note_activity(asleep)
             return None
         except OSError:
             raise WorkerError from None
-        if len(content) != ANSWER.size:
+        if len(content) != self.expected:
             raise WorkerError
-        number, has_score, score = ANSWER.unpack(content)
-        if number != self.number or not self.busy:
+        answered = list(ANSWER.iter_unpack(content))
+        if not self.busy or any(number != self.number for number, _, _ in answered):
             raise WorkerError
         if not self.ready:
-            self.process.attach_process(int(score))
+            self.process.attach_process(int(answered[0][2]))
         self.busy, self.ready = False, True
-        return (score if has_score else None,)
+        return [score if has_score else None for _, has_score, score in answered]
 
     def is_silent(self) -> bool:
         """Whether an idle worker is silent, as it should be: neither closed nor talking unasked."""

@@ -18,8 +18,15 @@ from callbacks.critics.adapter_critic import AdapterCritic
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.critics.oracle_teacher import OracleTeacher
 from callbacks.dense.implicit_reward import ImplicitReward
+from callbacks.dense.optimal_token_baseline import OptimalTokenBaseline
+from callbacks.dense.prefix_baseline import PrefixBaseline
+from callbacks.dense.tempo import TEMPO
 from callbacks.episode.grpo import GRPO
+from callbacks.episode.opo import OPO
+from callbacks.episode.pass_at_k import PassAtK
+from callbacks.episode.rloo import RLOO
 from callbacks.episode.soft_overlong import SoftOverlong
+from callbacks.episode.softmax_grpo import SoftmaxGRPO
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.counterfactual_probe import CounterfactualProbe
@@ -35,6 +42,7 @@ from callbacks.tokens.delight import Delight
 from callbacks.tokens.eapo import EAPO
 from callbacks.tokens.entropy_mask import EntropyMask
 from callbacks.tokens.hard_delight import HardDelight
+from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from callbacks.tokens.quadrant_mask import QuadrantMask
 from callbacks.tokens.random_mask import RandomMask
 from callbacks.tokens.repo import REPO
@@ -301,3 +309,70 @@ def test_a_restored_operator_goes_on_where_the_first_one_was(operator):
     second.assign(two)
     for field in (*TOKENS, *SHARES):
         assert equal(getattr(one, field), getattr(two, field))
+
+
+REAL = (2.5, -1.0, 0.25, -0.75, -3.0, -3.0, -3.5, -2.0)
+"""Rewards of two groups, of which the second has no positive one."""
+
+VERDICT_READERS = {CorrectnessGate, OutcomeAnchor}
+"""Operators of real rewards that read verdicts: a schedule that counts what is right, and one that may anchor by it."""
+
+
+def made_for_real_rewards(operator):
+    """An operator for rewards below zero, which critics have to be told of."""
+    if operator in (AdapterCritic, HeadCritic):
+        arguments = {"rate": 0.1} if operator is AdapterCritic else {"fits": 2}
+        return operator(target=RewardHistogram(bins=9, low=-9.0, high=9.0), warmup=1, **arguments)
+    return PassAtK(k=2) if operator is PassAtK else made(operator)
+
+
+def midway_with_real_rewards(verdicts=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), rewards=REAL) -> Rollout:
+    """A rollout in the middle of a stack, with rewards of its own beside the verdicts."""
+    rollout = midway(verdicts)
+    rollout.task_rewards = torch.tensor(rewards)
+    GRPO().assign(rollout)
+    return rollout
+
+
+@pytest.mark.parametrize("operator", [each for each in OPERATORS if each.rewards == "real"], ids=name)
+def test_an_operator_of_real_rewards_gives_finite_credit_for_them(operator):
+    acting = made_for_real_rewards(operator)
+    for rewards in (REAL, [-7.0] * 8, [0.0] * 7 + [-0.001]):
+        rollout = midway_with_real_rewards(rewards=rewards)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StackWarning)  # of a batch in which all tokens weigh alike
+            metrics = acting.assign_checked(rollout)
+        assert all(math.isfinite(float(value)) for value in metrics.values())
+        assert rollout.advantages.isfinite().all()
+
+
+@pytest.mark.parametrize("operator", [each for each in OPERATORS if each.writes], ids=name)
+def test_only_operators_of_binary_rewards_give_credit_by_verdicts(operator):
+    first, second = midway_with_real_rewards(), midway_with_real_rewards([0.0, 1.0] * 4)
+    for rollout in (first, second):
+        acting = made_for_real_rewards(operator)
+        acting.run_seed = 7
+        acting.assign(rollout)
+    told = [
+        field for field in (*TOKENS, *SHARES, "returns") if not equal(getattr(first, field), getattr(second, field))
+    ]
+    assert not told or operator.rewards == "binary" or operator in VERDICT_READERS
+    if operator.rewards == "binary":
+        assert told or operator.costly
+
+
+@pytest.mark.parametrize(
+    "operator", [GRPO, RLOO, OPO, SoftmaxGRPO, PrefixBaseline, TEMPO, OptimalTokenBaseline], ids=name
+)
+def test_a_group_baseline_takes_away_whatever_all_have_in_common(operator):
+    plain, shifted = (midway_with_real_rewards(rewards=[each + shift for each in REAL]) for shift in (0.0, -8.0))
+    for rollout in (plain, shifted):
+        operator().assign(rollout)
+    assert plain.advantages.any()
+    assert_close(shifted.advantages, plain.advantages, atol=1e-5, rtol=0)
+
+
+def test_an_outcome_anchor_takes_real_rewards_unless_it_anchors_by_verdict():
+    assert OutcomeAnchor().rewards == "real"
+    assert OutcomeAnchor(zero_variance="outcome").rewards == "binary"
+    assert AnnealOut(OutcomeAnchor(zero_variance="outcome")).rewards == "binary"

@@ -59,3 +59,19 @@ def test_what_is_clipped_depends_on_the_scale_of_advantages(normalize_std, clipp
 def test_an_alpha_that_could_flip_signs_is_refused():
     with pytest.raises(ValueError, match=r"0 <= alpha < phi, got 2.0 and 2.0. Otherwise signs may flip"):
         EAPO(alpha=2.0, phi=2.0)
+
+
+def test_golden_values_of_eapo_for_real_rewards():
+    rollout = make_rollout([-2.0, -5.0], group_size=2, width=2)  # the mean is -3.5: advantages 1.5 and -1.5
+    rollout.mask = torch.ones(2, 2, dtype=torch.bool)
+    rollout.entropy = torch.tensor([[0.0, 1.0], [2.0, 3.0]])
+    GRPO().assign(rollout)
+    EAPO(alpha=0.2, phi=2.0).assign(rollout)
+    # Mean 1.5, variance (2.25 + 0.25 + 0.25 + 2.25) / 4 = 1.25: standard scores -1.3416, -0.4472, 0.4472, 1.3416, of
+    # which those beyond 1.5 / 2 are clipped: 1.5 - 0.15, 1.5 - 0.0894, -(1.5 + 0.0894), -(1.5 + 0.15).
+    lean = 0.2 * 0.5 / math.sqrt(1.25)
+    expected = torch.tensor([[1.35, 1.5 - lean], [-1.5 - lean, -1.65]])
+    assert_close(rollout.advantages, expected)
+    # Again, as weights: 1 - alpha / phi and 1 + alpha / phi at the ends, 1 -+ 0.2 * 0.4472 / 1.5 between.
+    weights = torch.tensor([[0.9, 1 - lean / 1.5], [1 + lean / 1.5, 1.1]])
+    assert_close(rollout.advantages / torch.tensor([[1.5], [-1.5]]), weights)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from callbacks.episode.grpo import GRPO
 from callbacks.signals.sepa import sepa_pooled_signal
 from callbacks.signals.sepa_amplification import sepa_amplified_signal
 from callbacks.tokens.gtpo import GTPO, gtpo_weights
@@ -176,3 +177,16 @@ def test_it_reports_how_far_weights_leave_one(rollout):
 def test_a_negative_beta_is_refused():
     with pytest.raises(ValueError, match=r"beta >= 0, got -0.2. A negative beta would reward certainty"):
         GTPO(beta=-0.2)
+
+
+def test_golden_values_of_gtpo_for_real_rewards():
+    rollout = make_rollout([-2.0, 0.5], group_size=2, width=3)  # the mean is -0.75
+    rollout.mask = torch.ones(2, 3, dtype=torch.bool)
+    rollout.signal = torch.tensor([[0.1, 0.3, 0.8], [0.2, 0.2, 0.2]])
+    GRPO().assign(rollout)
+    GTPO(beta=0.5).assign(rollout)
+    # The mean signal is 0.4: weights 1 + 0.5 (0.25 - 1), 1 + 0.5 (0.75 - 1) and 1 + 0.5 (2 - 1), times -1.25.
+    # Again, the weights 0.625 + 0.875 + 1.5 add up to 3, so the credit adds up to 3 * -1.25 = -3.75.
+    expected = torch.tensor([[-0.78125, -1.09375, -1.875], [1.25, 1.25, 1.25]])
+    assert_close(rollout.advantages, expected)
+    assert rollout.advantages[0].sum().item() == pytest.approx(-3.75)

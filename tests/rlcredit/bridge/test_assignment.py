@@ -250,3 +250,21 @@ def test_the_import_needs_torch_alone():
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+class Share(CreditOperator, reads="rewards judged", writes="advantages", rewards="binary"):
+    """Take the rewards for shares of what is right."""
+
+    def assign(self, rollout):
+        """Give the rewards."""
+        rollout.advantages = rollout.rewards[:, None].expand(rollout.mask.shape)
+        return {}
+
+
+def test_an_operator_that_needs_binary_rewards_and_reads_them_is_refused_beside_others():
+    given = small(rewards=[0.9, 0.0, 1.0], groups=[0, 0, 0])
+    for correct in (None, [1, 0, 1]):
+        with pytest.raises(StackError, match=r"Share takes rewards of one .*, and `rewards` hold 0\.9\. .* verdicts"):
+            assign_credit([Share()], correct=correct, **given)
+    found = assign_credit([Share()], **small(rewards=[1.0, 0.0, None], groups=[0, 0, 0]))
+    assert found[:2, 0].tolist() == [1.0, 0.0]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.cards.card import NONE, conclude_card
+from rlcredit.cards.card import NONE, conclude_card, describe_batch_rewards
 from rlcredit.cards.finding import Finding
 from rlcredit.statistics.t_test import paired_t_test
 from tests.rlcredit.cards.cards import made
@@ -40,3 +40,12 @@ def test_what_has_another_baseline_lies_elsewhere():
     assert card.folder_stem == "Mine"
     assert replace(card, baseline="MaxRL").folder_stem == "Mine-against-MaxRL"
     assert replace(card, name="MaxRL", baseline="MaxRL").folder_stem == "MaxRL"
+
+
+def test_a_card_says_how_rewards_counted_where_they_are_not_verdicts():
+    batches = [
+        SimpleNamespace(resolution=SimpleNamespace(task=SimpleNamespace(rewards=rewards)))
+        for rewards in (None, "mine.length; right is a reward of 1 or more")
+    ]
+    said = [[(one.name, one.holds, one.sentence) for one in describe_batch_rewards(batch)] for batch in batches]
+    assert said == [[], [("reward functions", None, "mine.length; right is a reward of 1 or more")]]

@@ -29,7 +29,12 @@ from rlcredit.credit.catalogue import find_operator_classes, find_usual_writer
 from rlcredit.credit.contract import StackError, StackWarning
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import FIELDS
-from rlcredit.credit.stack_checks import bound_advantages, check_stack, explain_idle_operators
+from rlcredit.credit.stack_checks import (
+    bound_advantages,
+    check_stack,
+    explain_idle_operators,
+    refuse_binary_operators,
+)
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
 from tests.conftest import make_rollout
@@ -418,3 +423,34 @@ def test_watching_leaves_no_trace(rollout):
     assert (inner.read, list(notes.read)) == ({}, ["signal"])
     assert type(rollout) is type(part) is type(make_rollout())
     assert vars(rollout) == vars(part) == held
+
+
+def test_a_binary_operator_is_refused_beside_real_rewards_with_the_repair():
+    said = "MaxRL takes rewards of one for right and zero for wrong, and data.rewards gives any numbers. Put .* GRPO"
+    with pytest.raises(StackError, match=said):
+        refuse_binary_operators([GRPO(), MaxRL()], "data.rewards gives any numbers", "leave out data.rewards")
+    refuse_binary_operators([GRPO(), GTPO(), SignalStats()], "they are", "change them")
+
+
+def test_no_bound_is_known_for_real_rewards_but_that_of_a_clip():
+    assert bound_advantages([GRPO(), AdvantageClip(2.0), GTPO(beta=0.0)], 4, has_real_rewards=True)[:3] == [
+        math.inf,
+        math.inf,
+        2,
+    ]
+    assert explain_idle_operators([GRPO(), AdvantageClip(5.0)], 4)
+    assert not explain_idle_operators([GRPO(), AdvantageClip(5.0)], 4, has_real_rewards=True)
+
+
+def test_rewards_are_declared_in_the_header_and_inherited():
+    class Binary(CreditOperator, reads="correct", writes="advantages", rewards="binary"):
+        """Count what is right."""
+
+    class Heir(Binary, reads="correct judged"):
+        """Count it, too."""
+
+    assert (GRPO.rewards, Binary.rewards, Heir.rewards) == ("real", "binary", "binary")
+    with pytest.raises(TypeError, match='rewards=\'ternary\'; expected "real" or "binary"'):
+
+        class Odd(CreditOperator, rewards="ternary"):
+            """Count to three."""

@@ -124,3 +124,30 @@ def test_a_field_of_another_shape_is_refused_by_name(changed, message):
     with pytest.raises(ValueError, match=r"^Rollout: ") as error:
         Rollout(**given(**changed))
     assert message in str(error.value)
+
+
+def test_rewards_of_the_task_stand_beside_the_verdicts():
+    rollout = make_rollout([1.0, 0.0, 0.0, 1.0], group_size=2)
+    flat = rollout.rewards
+    assert torch.equal(flat, rollout.correct)
+    rollout.task_rewards = torch.tensor([1.5, -2.0, 0.3, 0.9])
+    rollout.judged = torch.tensor([True, True, True, False])
+    assert torch.equal(rollout.rewards, rollout.task_rewards)
+    assert torch.equal(rollout.returns, rollout.task_rewards[:, None].expand(rollout.mask.shape))
+    assert rollout.advantages[:, 0].tolist() == pytest.approx([1.5, -2.0, 0.3, 0.0])
+    assert rollout.values[:, 0].tolist() == pytest.approx([-2.0, 1.5, 0.0, 0.3])
+    rollout.rewards = rollout.rewards - 1  # as an operator shapes them
+    assert rollout.given_rewards[:3].tolist() == pytest.approx([1.5, -2.0, 0.3])
+    assert rollout.correct.tolist() == [1, 0, 0, 1]
+    fresh = rollout.copy_with_neutral_ledger()
+    assert torch.equal(fresh.rewards, rollout.task_rewards)
+    joined = concatenate_rollouts([fresh, fresh])
+    assert joined.rewards.tolist() == pytest.approx([1.5, -2.0, 0.3, 0.9] * 2)
+    assert joined.select_rows(torch.tensor([2, 3])).task_rewards.tolist() == pytest.approx([0.3, 0.9])
+
+
+def test_rewards_of_another_shape_are_refused():
+    rollout = make_rollout([1.0, 0.0], group_size=2)
+    given = {name: getattr(rollout, name) for name in FACTS}
+    with pytest.raises(ValueError, match=r"task_rewards has shape \(3,\), expected \(2,\)"):
+        Rollout(**{**given, "task_rewards": torch.zeros(3)})

@@ -44,3 +44,12 @@ def test_other_files_are_refused_by_name(tmp_path):
     save_file({"weight": torch.zeros(1)}, tmp_path / "newer", metadata={"format": "rlcredit rollout 1", "fields": "{}"})
     with pytest.raises(ValueError, match="holds weight, which no rollout has"):
         Rollout.load(tmp_path / "newer")
+
+
+def test_rewards_of_the_task_come_back(tmp_path):
+    rollout = make_rollout([1.0, 0.0], group_size=2)
+    rollout.task_rewards = torch.tensor([0.3, -2.0])
+    CreditStack(STACK).assign(rollout).save(tmp_path / "batch.safetensors")
+    loaded = Rollout.load(tmp_path / "batch.safetensors")
+    assert loaded.rewards.tolist() == loaded.task_rewards.tolist() == pytest.approx([0.3, -2.0])
+    assert loaded.correct.tolist() == [1, 0]

@@ -14,6 +14,7 @@ from rlcredit.oracle import ContinuationCost, Oracle
 from rlcredit.oracle.prefix_tree import PrefixTree
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PADDING
+from rlcredit.verification.rewards import Scores
 from rlcredit.verification.verifiers import Verdict
 
 PAD, A, B, END = range(4)
@@ -63,6 +64,9 @@ class Judge:
         return [
             Verdict.RIGHT if right(text, example) else Verdict.WRONG for text, example in zip(completions, examples)
         ]
+
+    def score(self, completions, examples):
+        return Scores(self.judge(completions, examples))
 
 
 def right(text, example):

@@ -1,6 +1,6 @@
 """Stacks of conditions, and what else differs."""
 
-from rlcredit.report.condition_stacks import make_stack_table
+from rlcredit.report.condition_stacks import describe_condition_rewards, make_stack_table
 from rlcredit.report.evidence import read_campaign_evidence
 
 
@@ -19,3 +19,17 @@ def test_a_condition_is_its_stack_and_its_other_differences(left):
     assert rows["good"] == ("GRPO > GTPO(beta=0.2)", "model.validation.temperature: 0.9 (0.7)")
     assert rows["bad"] == ("-", "nothing")
     assert table.note == "The same wherever it stands: GRPO(normalize_std=False)."
+
+
+def test_a_report_says_how_rewards_counted_where_they_are_not_verdicts():
+    def config(**arguments):
+        return {"data": {"init_args": arguments}}
+
+    plain, weighed = config(rewards=None), config(rewards=["verifier", {"function": "mine.short", "weight": -0.1}])
+    assert list(describe_condition_rewards({"one": plain, "two": config()})) == []
+    said = "verifier - 0.1 mine.short; right is what the verifier scores 1 or more."
+    assert list(describe_condition_rewards({"one": weighed, "two": weighed})) == [f"Rewards: {said}"]
+    assert list(describe_condition_rewards({"one": weighed, "two": plain})) == [
+        f"Rewards of one: {said}",
+        "Rewards of two: one for right, zero for wrong.",
+    ]

@@ -188,3 +188,105 @@ def test_tasks_are_written_as_they_were_so_that_older_runs_go_on():
     assert written == "ReasoningGym(name='chain_sum', config={min_terms: 3}, train_size=16, solved_at=1.0)"
     expected = "HubDataset(path='a/b', name=None, revision=None, train_split='train', validation_split='test', "
     assert render_call(HubDataset("a/b")) == f"{expected}question='question', answer='answer')"
+
+
+REWARDS = """
+def reward_len(completions, **kwargs):
+    return [-abs(20 - len(completion)) for completion in completions]
+
+def reads_columns(prompts, completions, prompt_column, solution, level, **kwargs):
+    return [10.0 * level[0] + float(solution[0] in text) for text in completions]
+
+def sees_answer(completions, answer, question, metadata, **kwargs):
+    return [float(answer[0] == "4" and question[0] == "2+2?" and metadata[0] == {}) for _ in completions]
+
+def reads_chat(prompts, completions, **kwargs):
+    assert [turn["role"] for turn in prompts[0]] == ["system", "user"]
+    return [float(len(completion[0]["content"])) for completion in completions]
+
+def partly(completion, answer, metadata):
+    return 0.3 if answer in completion else 0.0
+"""
+
+
+@pytest.fixture
+def asking(tmp_path, monkeypatch):
+    (tmp_path / "task_rewards.py").write_text(REWARDS)
+    monkeypatch.chdir(tmp_path)
+
+    def ask(records, completions, **arguments):
+        write(tmp_path / "questions.jsonl", *records)
+        task = JSONL("questions.jsonl", validation_size=1, prompts_per_step=1, **arguments)
+        task.setup()
+        example = next(each for each in [*task.train_set, *task.held_out_set] if each.text == "2+2?")
+        return task.score(completions, [example] * len(completions))
+
+    return ask
+
+
+PLAIN = [{"question": f"{i}+{i}?", "answer": str(2 * i)} for i in range(2, 6)]
+
+
+def test_a_length_reward_in_the_form_that_trl_documents_counts_as_it_is(asking):
+    scores = asking(PLAIN, ["a" * 20, "a" * 5], rewards="task_rewards.reward_len")
+    assert scores.rewards.tolist() == [0.0, -15.0]
+    assert scores.verdicts == [Verdict.WRONG, Verdict.WRONG]
+    scores = asking(PLAIN, ["a" * 20, "a" * 5], rewards="task_rewards.reward_len", solved_at=-1.0)
+    assert scores.verdicts == [Verdict.RIGHT, Verdict.WRONG]
+
+
+def test_reward_functions_read_the_columns_as_the_data_has_them(asking):
+    records = [
+        {"question": "2+2?", "solution": "2 + 2 = 4 #### 4", "level": 3, "prompt_column": None},
+        *({"question": f"{i}+2?", "solution": f"#### {i + 2}", "level": 1, "prompt_column": None} for i in range(3, 6)),
+    ]
+    scores = asking(
+        records,
+        ["so 2 + 2 = 4 #### 4", "4"],
+        rewards="task_rewards.reads_columns",
+        answer="solution",
+        reference="hashes",
+    )
+    assert scores.rewards.tolist() == [31.0, 30.0]
+
+
+def test_question_answer_and_metadata_are_always_there(asking):
+    assert asking(PLAIN, ["?"], rewards="task_rewards.sees_answer").rewards.tolist() == [1.0]
+
+
+def test_a_chat_is_passed_as_messages(asking):
+    assert asking(PLAIN, ["four"], rewards="task_rewards.reads_chat", system="Add.").rewards.tolist() == [4.0]
+
+
+def test_partial_credit_counts_only_where_rewards_name_the_verifier(asking):
+    plain = asking(PLAIN, ["4", "5"], verifier="task_rewards.partly")
+    assert (plain.rewards, plain.verdicts) == (None, [Verdict.WRONG, Verdict.WRONG])
+    scored = asking(PLAIN, ["4", "5"], verifier="task_rewards.partly", rewards="verifier")
+    assert scored.rewards.tolist() == pytest.approx([0.3, 0.0])
+    assert scored.verdicts == [Verdict.WRONG, Verdict.WRONG]
+    lenient = asking(PLAIN, ["4", "5"], verifier="task_rewards.partly", rewards="verifier", solved_at=0.25)
+    assert lenient.verdicts == [Verdict.RIGHT, Verdict.WRONG]
+
+
+def test_the_verifier_of_a_task_is_added_to_a_reward_function(asking):
+    functions = ["verifier", {"function": "task_rewards.reward_len", "weight": 0.1}]
+    scores = asking(PLAIN, ["The answer is 4.", "The answer is 5.", "4"], rewards=functions)
+    assert scores.rewards.tolist() == pytest.approx([0.6, -0.4, -1.9])
+    assert scores.verdicts == [Verdict.RIGHT, Verdict.WRONG, Verdict.NO_ANSWER]
+    assert {name: values.tolist() for name, values in scores.parts.items()} == {
+        "verifier": [1.0, 0.0, 0.0],
+        "reward_len": [-4.0, -4.0, -19.0],
+    }
+
+
+def test_scores_of_reasoning_gym_are_rewards_if_the_task_says_so(task, monkeypatch):
+    given = {"train_size": 8, "validation_size": 8}
+    scored = ReasoningGym("chain_sum", CHAIN_SUM, rewards="verifier", solved_at=0.5, **given)
+    assert scored.rewards == "verifier; right is what the verifier scores 0.5 or more"
+    for score, verdict in ((0.7, Verdict.RIGHT), (0.3, Verdict.WRONG)):
+        monkeypatch.setattr(
+            scored.worker_pool, "answer_requests", lambda requests, score=score: [score] * len(requests)
+        )
+        found = scored.score(["the answer is 1.", "who knows"], task.held_out_set[:1] * 2)
+        assert found.rewards.tolist() == pytest.approx([score, 0.0])
+        assert found.verdicts == [verdict, Verdict.NO_ANSWER]

@@ -65,3 +65,11 @@ def test_more_rounds_than_prompts_are_refused(fit):
         fit(prompts=8, dynamic_sampling=DynamicSampling(rounds=10))
     with pytest.raises(ValueError, match="rounds >= 1"):
         DynamicSampling(rounds=0)
+
+
+def test_real_rewards_decide_what_teaches():
+    rollout = judged((1, 1), (0, 0), (1, 0))
+    rollout.task_rewards = torch.tensor([1.5, 1.0, 0.3, 0.3, 2.0, 2.0])
+    assert informative_groups(rollout).tolist() == [True, False, False]
+    rollout.rewards = torch.zeros(6)
+    assert informative_groups(rollout).tolist() == [True, False, False]

@@ -21,3 +21,15 @@ def test_the_reward_is_that_of_the_judged_and_a_ratio_beyond_float32_is_a_number
     compared = policy_metrics(rollout, rollout.judged)
     assert compared["train/ratio_max"].item() == pytest.approx(math.exp(80), rel=1e-5)
     assert compared["train/kl_sampler"].item() == pytest.approx(math.exp(20) - 21, rel=1e-6)
+
+
+def test_groups_without_variance_are_those_of_equal_rewards():
+    rollout = make_rollout([1.0, 1.0, 0.0, 0.0, 1.0, 0.0], group_size=2)
+    assert sampling_metrics(rollout)["train/zero_variance"] == pytest.approx(2 / 3)
+    rollout.task_rewards = torch.tensor([1.5, 1.0, 0.3, 0.3, 2.0, 2.0])
+    metrics = sampling_metrics(rollout)
+    assert metrics["train/zero_variance"] == pytest.approx(2 / 3)
+    assert metrics["train/zero_variance_all_right"] == pytest.approx(1 / 3)
+    assert metrics["train/reward"] == pytest.approx(7.1 / 6)
+    rollout.judged = torch.tensor([True, True, False, False, True, False])
+    assert sampling_metrics(rollout)["train/zero_variance"] == pytest.approx(1 / 3)

@@ -10,9 +10,11 @@ from lightning.pytorch.strategies import FSDPStrategy, ModelParallelStrategy
 from torch.testing import assert_close
 
 from callbacks.episode.grpo import GRPO
+from callbacks.episode.maxrl import MaxRL
 from callbacks.signals.bucket_normalization import BucketNormalization
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
+from rlcredit.credit.contract import StackError
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.losses import TEPO, ClipCov, ClippedSurrogate, ImportanceSampling, KLPenalty
 from rlcredit.policy.policy import Policy
@@ -280,3 +282,46 @@ def test_held_out_draws_are_shared_by_all_seeds_or_each_seeds_own(fit):
     assert torch.equal(drawn(0, 0), drawn(1, 0))
     assert torch.equal(drawn(0, None), drawn(0, 0))
     assert not torch.equal(drawn(1, None), drawn(1, 0))
+
+
+TRL_REWARDS = """
+import re
+
+def reward_len(completions, **kwargs):
+    return [-abs(20 - len(completion)) for completion in completions]
+
+def ends_with_answer(prompts, completions, answer, **kwargs):
+    found = [re.findall(r"-?[0-9]+", completion) for completion in completions]
+    return [float(numbers[-1] == right) if numbers else None for numbers, right in zip(found, answer)]
+"""
+
+
+def test_reward_functions_as_trl_calls_them_train_the_policy(fit, tmp_path, monkeypatch):
+    from tests.conftest import CHAIN_SUM
+
+    (tmp_path / "trl_rewards.py").write_text(TRL_REWARDS)
+    monkeypatch.chdir(tmp_path)
+    spy, sizes = Spy(), {"train_size": 64, "validation_size": 16, "prompts_per_step": 2}
+    functions = ["trl_rewards.ends_with_answer", {"function": "trl_rewards.reward_len", "weight": 0.01}]
+    data = ReasoningGym("chain_sum", CHAIN_SUM, rewards=functions, **sizes)
+    run = fit(steps=2, stack=[GRPO(), spy], task=data, max_tokens=96, limit_val_batches=1, val_check_interval=2)
+    for rollout, logged in zip(spy.seen, run.history, strict=True):
+        lengths = torch.tensor([len("".join(pieces)) for pieces in rollout.tokens])
+        answered = rollout.task_rewards + 0.01 * (20 - lengths).abs()
+        assert all(min(abs(each), abs(each - 1)) < 1e-5 for each in answered.tolist())
+        assert logged["train/rewards/reward_len"] == pytest.approx(-(20 - lengths).abs().float().mean().item())
+        assert logged["train/reward"] == pytest.approx(rollout.task_rewards.mean().item(), abs=1e-6)
+        groups = rollout.task_rewards.view(2, -1).double()
+        assert_close(
+            rollout.advantages[:, 0].double().view(2, -1), groups - groups.mean(1, keepdim=True), atol=1e-5, rtol=0
+        )
+        assert set(rollout.correct.tolist()) <= {0.0, 1.0}
+    assert all(step["train/gradient_norm"] > 0 for step in run.history)
+
+
+def test_a_stack_of_binary_rewards_is_refused_on_a_task_of_real_ones(fit):
+    from tests.conftest import CHAIN_SUM
+
+    data = ReasoningGym("chain_sum", CHAIN_SUM, rewards="verifier", train_size=64, validation_size=16)
+    with pytest.raises(StackError, match=r"MaxRL takes rewards of one .*, and data.rewards gives any numbers"):
+        fit(steps=1, stack=[MaxRL()], task=data)

@@ -136,7 +136,7 @@ template = WorkerTemplate(deeds)
 idle, busy = JudgeWorker(template), JudgeWorker(template)
 for worker in (idle, busy):
     while not worker.ready:
-        worker.receive_answer()
+        worker.receive_answers()
 busy.send_request("compute", 60.0, limit=90, patience=90)
 print(template.process.pid, idle.process.pid, busy.process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
