@@ -16,7 +16,7 @@ from rlcredit.campaign.resolved_condition import ResolvedCondition, resolve_cond
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cli.explain import find_trainer_stack
 from rlcredit.credit.alternatives import Credit
-from rlcredit.credit.catalogue import load_operator
+from rlcredit.credit.heatmap import credit_heatmap
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.oracle import Oracle, TrueCredit
@@ -184,7 +184,7 @@ class _BatchRecorder(
             "reported": {name: float(value) for name, value in trainer.callback_metrics.items()},
             "decoded": decoded,
             "truth": rollout.truth,
-            "page": load_operator("CreditHeatmap")(completions=HEATED).render_html(rollout),
+            "page": credit_heatmap(rollout, completions=HEATED),
         }
         return {}
 

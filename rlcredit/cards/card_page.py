@@ -18,7 +18,7 @@ from rlcredit.cards.finding import Finding
 from rlcredit.cards.ranking import SHOWN, Leaderboard, Row, add_shipped_rows, group_rows_by_policy, parse_row_number
 from rlcredit.cards.stack_properties import classify_property
 from rlcredit.cards.training_outcome import EFFECT
-from rlcredit.credit.catalogue import load_operator
+from rlcredit.credit.heatmap import draw_heatmap
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.pages.charts import IntervalStrip, StripScale, draw_curve_chart
 from rlcredit.pages.formulas import render_formula
@@ -55,7 +55,7 @@ def redraw_heatmap(page: str) -> str:
         return ""
     if not (isinstance(content, dict) and {"title", "stack"} <= content.keys()):
         return ""
-    return load_page_template(load_operator("CreditHeatmap").TEMPLATE).render(content=content, embedded=True)
+    return draw_heatmap(content, embedded=True)
 
 
 def _make_section_tables(card: Card) -> Iterator[tuple[str, Table]]:
