@@ -1,6 +1,6 @@
 """Credit for a batch of tensors that another trainer has sampled and judged."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -9,11 +9,8 @@ from torch import Tensor
 from rlcredit.bridge.batch_layout import BatchLayout, lay_out_batch
 from rlcredit.bridge.bridged_stack import BridgedStack, load_stack
 from rlcredit.credit.contract import OperatorContract, StackError
-from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.formulas.groups import group_imputed_values
-
-Decode = Callable[[list[int]], Sequence[str]]
-"""Return the text of each token of a completion."""
 
 
 def assign_credit(
@@ -107,9 +104,8 @@ def assign_credit(
         rewards,
         rewards if correct is None else correct,
         {name: value.detach().float() for name, value in named.items() if value is not None},
-        decode if "decode" in bridged.list_needs() else None,
     )
-    return layout.restore_tokens(bridged.assign(rollout).advantages)
+    return layout.restore_tokens(bridged.assign(rollout, decode).advantages)
 
 
 def _read_mask(mask: Tensor) -> Tensor:
@@ -173,10 +169,9 @@ def _make_rollout(
     rewards: Tensor,
     correct: Tensor,
     values: Mapping[str, Tensor],
-    decode: Decode | None,
 ) -> Rollout:
     """Return the batch as a rollout; what was not given, and no operator reads, is zero."""
-    mask, ids = layout.placed_mask, layout.place_tokens(completion_ids)
+    mask = layout.placed_mask
     nothing = torch.zeros_like(mask, dtype=torch.float32)
     per_token = {"old_logprobs": nothing, "entropy": nothing}
     per_token |= {name: layout.place_tokens(value) for name, value in values.items()}
@@ -188,24 +183,12 @@ def _make_rollout(
         step=step,
         group_size=layout.group_size,
         prompt_ids=layout.place_rows(prompt_ids, fill=-1),
-        completion_ids=ids,
+        completion_ids=layout.place_tokens(completion_ids),
         mask=mask,
         correct=group_imputed_values(correct, judged, layout.group_size),
         judged=judged,
-        tokens=_decode_rows(decode, ids, mask),
+        tokens=[[]] * len(mask),
         **per_token,  # pyright: ignore[reportArgumentType]
     )
     rollout.rewards = group_imputed_values(rewards, judged, layout.group_size)
     return rollout
-
-
-def _decode_rows(decode: Decode | None, ids: Tensor, mask: Tensor) -> list[list[str]]:
-    """Return the texts of all tokens, none without a function that tells them."""
-    if decode is None:
-        return [[] for _ in mask]
-    rows = []
-    for row, length in zip(ids.tolist(), mask.sum(-1).tolist(), strict=True):
-        rows.append(list(decode(row[:length])))
-        if len(rows[-1]) != length:
-            raise ValueError(f"decode returned {len(rows[-1])} texts for {length} tokens. Return one for each.")
-    return rows

@@ -1,23 +1,20 @@
 """Credit as colour: every token of some completions, before and after every operator, in one page."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rlcredit.credit.rollout import Rollout, evenly_spaced_rows
+from rlcredit.credit.rollout import Decode, Rollout, evenly_spaced_rows
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.pages.notebook_views import InlinePage
 
 TEMPLATE = Path(__file__).with_suffix(".html")
 """Template of the page."""
-
-Decode = Callable[[list[int]], Sequence[str]]
-"""Return the text of each token."""
 
 
 def credit_heatmap(

@@ -21,6 +21,9 @@ from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.pages.notebook_views import render_credit_rows
 
+Decode = Callable[[list[int]], Sequence[str]]
+"""Return the text of each token of a completion."""
+
 
 class ValueOracle(Protocol):
     """Estimates what prefixes of completions are worth, and counts the tokens decoded for it."""
@@ -255,7 +258,7 @@ class Rollout:
             title, shown, "Green: more likely. Red: less likely. Point at a token for its number."
         )
 
-    def list_texts(self, row: int, decode: Callable[[list[int]], Sequence[str]] | None = None) -> list[str]:
+    def list_texts(self, row: int, decode: Decode | None = None) -> list[str]:
         """Return the texts of the sampled tokens of a row; where nobody gave any, decoded ones, or token ids.
 
         Args:

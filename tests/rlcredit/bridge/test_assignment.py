@@ -8,6 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from callbacks import GRPO, GTPO, HICRA, REPO, SEPA, TEMPO, ConstantLambda, Entropy, MaxRL, SignalStats, StrategicGrams
+from rlcredit import Rollout, credit_heatmap
 from rlcredit.bridge import assign_credit, load_stack
 from rlcredit.bridge.bridged_stack import ARGUMENTS, FROM_POLICY
 from rlcredit.credit.catalogue import find_operator_classes
@@ -241,6 +242,25 @@ def test_metrics_have_the_names_of_our_own_loop_and_the_batch_is_kept_as_a_rollo
     assert [label for label, _ in stack.rollout.trail] == ["GRPO", "GTPO", "GTPO_2"]
     own = CreditStack([GRPO(), Entropy(), GTPO(), GTPO(beta=0.5)]).assign(rollout)
     assert_close(stack.rollout.advantages.where(rollout.mask, 0), own.advantages.where(rollout.mask, 0))
+
+
+def test_texts_of_the_last_batch_are_decoded_when_it_is_asked_for_and_not_before(tmp_path):
+    asked = []
+
+    def decode(ids):
+        asked.append(ids)
+        return [f"<{token}>" for token in ids]
+
+    stack = load_stack([GRPO()])
+    order = torch.tensor([5, 0, 7, 2, 1, 6, 3, 4])
+    assign_credit(stack, **give(make_batch(), order) | {"decode": decode})
+    assert asked == []
+    page = credit_heatmap(stack.rollout)
+    assert len(asked) == len(stack.rollout.tokens) == 8
+    stack.rollout.save(tmp_path / "batch.safetensors")
+    loaded = Rollout.load(tmp_path / "batch.safetensors")
+    assert loaded.tokens == stack.rollout.tokens
+    assert credit_heatmap(loaded) == page
 
 
 def test_the_import_needs_torch_alone():
