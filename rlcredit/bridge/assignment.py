@@ -91,7 +91,7 @@ def assign_credit(
         raise ValueError(f"prompt_ids has shape {tuple(prompt_ids.shape)}, expected ({rows}, L).")
     rewards = _read_numbers("rewards", rewards, mask)
     if correct is None:
-        _refuse_partial_rewards(bridged, rewards)
+        refuse_partial_rewards(bridged, rewards, "Pass `correct` too")
     else:
         correct = _read_numbers("correct", correct, mask)
     layout = lay_out_batch(mask, listed)
@@ -150,14 +150,23 @@ def _refuse_gaps(stack: BridgedStack, layout: BatchLayout) -> None:
         )
 
 
-def _refuse_partial_rewards(stack: BridgedStack, rewards: Tensor) -> None:
-    """Refuse rewards that are no verdicts where an operator reads verdicts."""
+def refuse_partial_rewards(stack: BridgedStack, rewards: Tensor, repair: str) -> None:
+    """Refuse rewards that are no verdicts where an operator reads verdicts.
+
+    Args:
+        stack: Stack that reads them.
+        rewards: Rewards that stand for verdicts, NaN where nobody could tell, shape ``(B,)``.
+        repair: What gives the verdicts beside the rewards, for the message.
+
+    Raises:
+        StackError: with the operator and the first such reward.
+
+    """
     partial = rewards[(rewards != 0) & (rewards != 1) & ~rewards.isnan()]
     reading = [operator.label for operator in stack.operators if "correct" in operator.reads]
     if len(partial) and reading:
         raise StackError(
-            f"{reading[0]} reads verdicts, and `rewards` hold {partial[0]:g}. Pass `correct` too: one for right, zero "
-            "for wrong."
+            f"{reading[0]} reads verdicts, and `rewards` hold {partial[0]:g}. {repair}: one for right, zero for wrong."
         )
 
 

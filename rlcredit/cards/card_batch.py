@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -33,6 +33,27 @@ SEED = 0
 
 STEPS = 3
 """The first opens gates and starts averages, the second is measured, the third timed; none changes the policy."""
+
+
+class CreditedBatch(Protocol):
+    """A batch under one stack, wherever it comes from.
+
+    Attributes:
+        stack: Operators that assign credit.
+        rollout: Rollout with the ledger as the operators left it.
+        page: Heat-map of some completions.
+        gradients: Gradients of the loss for each prompt, shape ``(P, D)`` float32; None where they are not known.
+
+    """
+
+    @property
+    def stack(self) -> Sequence[CreditOperator]: ...  # noqa: D102
+    @property
+    def rollout(self) -> Rollout: ...  # noqa: D102
+    @property
+    def page(self) -> str: ...  # noqa: D102
+    @property
+    def gradients(self) -> NDArray[np.float32] | None: ...  # noqa: D102
 
 
 @dataclass

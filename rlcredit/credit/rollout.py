@@ -320,6 +320,7 @@ class Rollout:
         """Return the same facts with a neutral ledger; its tokens are counted apart."""
         fresh = copy.copy(self)
         fresh.token_counts = TokenCounts()
+        fresh.trail = ()
         fresh._open()
         return fresh
 
