@@ -129,7 +129,8 @@ def _refuse_other_shapes(tensors: Mapping[str, Tensor | None], mask: Tensor) -> 
 def _read_numbers(name: str, values: Tensor | Sequence[float | None], mask: Tensor) -> Tensor:
     """Return one number per row, NaN where there is none."""
     if not isinstance(values, Tensor):
-        values = torch.tensor([torch.nan if value is None else float(value) for value in values])
+        numbers = [torch.nan if value is None else float(value) for value in values]
+        values = torch.tensor(numbers, device=mask.device)
     if values.shape != mask.shape[:1]:
         raise ValueError(f"{name} has shape {tuple(values.shape)}, expected ({len(mask)},): one number per completion.")
     values = values.detach().to(device=mask.device, dtype=torch.float32)
