@@ -10,6 +10,8 @@ which other work on the machine changes least; what the stack takes is timed apa
 
 """
 
+import contextlib
+import io
 import itertools
 import json
 import os
@@ -173,7 +175,8 @@ def measure_bridge(rounds: int, steps: int, completions: int, max_tokens: int) -
         for side, stack in STACKS.items():
             for values in parts.values():
                 values.clear()
-            starts = time_trl_steps(steps, time.process_time, stack, **sizes)
+            with contextlib.redirect_stdout(io.StringIO()):  # TRL prints what it logs
+                starts = time_trl_steps(steps, time.process_time, stack, **sizes)
             found[side]["step"] += [after - before for before, after in itertools.pairwise(starts[1:])]
             for name, values in parts.items():
                 found[side][name] += values[1:-1]
