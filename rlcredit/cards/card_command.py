@@ -53,6 +53,7 @@ def run_card_command(args: Sequence[str]) -> int:
 
 def _build_requested_cards(options: argparse.Namespace) -> int:
     _refuse_unfit_options(options)
+    places = card_policies.select_card_policies(options.organism or [FIRST])
     named = [*options.conditions, *(list_shipped_operators() if options.shipped else [])]
     if not named:
         raise ValueError("nothing to test is named. Name an operator, a condition or a Python file, or say --shipped.")
@@ -60,7 +61,7 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
     _refuse_namesakes([base, *conditions])
     if options.rollout is not None:
         return _build_rollout_cards(options, conditions, base)
-    places, budget = card_policies.select_card_policies(options.organism or [FIRST]), BUDGETS[options.budget or SIZE]
+    budget = BUDGETS[options.budget or SIZE]
     builders = [CardBuilder(place, base, budget, options.out, options.slots, options.threads) for place in places]
     for builder in builders:
         for each in conditions:
