@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rlcredit.cards.card import Card
     from rlcredit.cli.python_trainer import make_trainer
     from rlcredit.credit.contract import StackError
+    from rlcredit.credit.heatmap import credit_heatmap
     from rlcredit.credit.operator import CreditOperator
     from rlcredit.credit.rollout import Rollout
     from rlcredit.credit.stack import CreditStack
@@ -54,6 +55,7 @@ __all__ = [
     "StackError",
     "Task",
     "check_stack",
+    "credit_heatmap",
     "make_trainer",
     "read_campaign",
     "read_run",
@@ -79,6 +81,7 @@ _MODULES = {
     "StackError": "rlcredit.credit.contract",
     "Task": "rlcredit.tasks.task",
     "check_stack": "rlcredit.credit.stack_checks",
+    "credit_heatmap": "rlcredit.credit.heatmap",
     "make_trainer": "rlcredit.cli.python_trainer",
     "read_campaign": "rlcredit.campaign.recorded_campaign",
     "read_run": "rlcredit.record.recorded_run",

@@ -2,11 +2,16 @@
 
 python -m pip install -e ".[bench]"
 python scripts/bench_trl.py --rounds 5 --steps 12 --threads 1
+python scripts/bench_trl.py --bridge --rounds 5 --steps 6 --threads 1
 
 Both sides have the set-up of ``configs/tiny.yaml`` and are timed from the beginning of a step to that of the next.
+``--bridge`` compares TRL with its own advantages and TRL with a stack, in one process and in seconds of its CPU time,
+which other work on the machine changes least; what the stack takes is timed apart.
 
 """
 
+import contextlib
+import io
 import itertools
 import json
 import os
@@ -15,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from benchmarks import (
@@ -55,12 +62,28 @@ def time_own_steps(steps: int) -> list[float]:
     return starts
 
 
-def time_trl_steps(steps: int) -> list[float]:
-    """Return when each step of TRL's GRPOTrainer begins."""
+STACKS = {"trl": None, "flat": "sepa_paper/c1_grpo", "sepa": "sepa_paper/c8_maxrl_sepa"}
+"""Sides of the comparison with a stack inside TRL: TRL's own advantages, and conditions."""
+
+
+def time_trl_steps(
+    steps: int, clock: Callable[[], float] = time.perf_counter, stack: str | None = None, **settings: Any
+) -> list[float]:
+    """Return when each step of TRL's GRPOTrainer begins.
+
+    Args:
+        steps: Number of steps.
+        clock: Clock that is read.
+        stack: Condition whose stack gives the advantages; TRL's own if None.
+        **settings: Settings of TRL that replace those of the benchmark.
+
+    """
     from datasets import Dataset  # noqa: PLC0415
     from peft import LoraConfig  # noqa: PLC0415
     from transformers import TrainerCallback  # noqa: PLC0415
     from trl import GRPOConfig, GRPOTrainer  # noqa: PLC0415
+
+    from rlcredit.bridge.trl import CreditGRPOTrainer  # noqa: PLC0415
 
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=PROMPTS, validation_size=64)
     task.setup()
@@ -71,45 +94,109 @@ def time_trl_steps(steps: int) -> list[float]:
         verdicts = task.judge(texts, [Example("", reference, {}) for reference in answer])
         return [float(verdict is Verdict.RIGHT) for verdict in verdicts]
 
-    class Clock(TrainerCallback):
+    class StepClock(TrainerCallback):
         def __init__(self) -> None:
             self.begun: list[float] = []
 
         def on_step_begin(self, *_: object, **__: object) -> None:
-            self.begun.append(time.perf_counter())
+            self.begun.append(clock())
 
-    clock = Clock()
+    seen = StepClock()
     with tempfile.TemporaryDirectory() as folder:
-        config = GRPOConfig(
-            output_dir=folder,
-            max_steps=steps,
-            per_device_train_batch_size=PROMPTS * COMPLETIONS,
-            num_generations=COMPLETIONS,
-            max_completion_length=MAX_TOKENS,
-            temperature=TEMPERATURE,
-            learning_rate=LR,
-            weight_decay=0.0,
-            max_grad_norm=CLIP,
-            lr_scheduler_type="constant",
-            scale_rewards="none",
-            gradient_checkpointing=False,
-            use_cpu=True,
-            bf16=False,
-            report_to="none",
-            save_strategy="no",
-            logging_steps=1,
-            disable_tqdm=True,
-        )
-        trainer = GRPOTrainer(
+        given = {
+            "output_dir": folder,
+            "max_steps": steps,
+            "per_device_train_batch_size": PROMPTS * COMPLETIONS,
+            "num_generations": COMPLETIONS,
+            "max_completion_length": MAX_TOKENS,
+            "temperature": TEMPERATURE,
+            "learning_rate": LR,
+            "weight_decay": 0.0,
+            "max_grad_norm": CLIP,
+            "lr_scheduler_type": "constant",
+            "scale_rewards": "none",
+            "gradient_checkpointing": False,
+            "use_cpu": True,
+            "bf16": False,
+            "report_to": "none",
+            "save_strategy": "no",
+            "logging_steps": 1,
+            "disable_tqdm": True,
+        }
+        config = GRPOConfig(**given | settings)
+        kind, further = (GRPOTrainer, {}) if stack is None else (CreditGRPOTrainer, {"stack": stack})
+        trainer = kind(
             model=Policy().location,
             reward_funcs=reward,
             args=config,
             train_dataset=Dataset.from_list(rows),
             peft_config=LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules="all-linear", task_type="CAUSAL_LM"),
-            callbacks=[clock],
+            callbacks=[seen],
+            **further,
         )
         trainer.train()
-    return clock.begun
+    return seen.begun
+
+
+def measure_bridge(rounds: int, steps: int, completions: int, max_tokens: int) -> dict[str, dict[str, list[float]]]:
+    """Return CPU seconds per step of every side, and those of its parts, all steps but the first of every run.
+
+    Args:
+        rounds: Runs of each side, in turn.
+        steps: Steps of a run.
+        completions: Completions per prompt.
+        max_tokens: Length at which a completion is cut.
+
+    """
+    from rlcredit.bridge import trl as bridge  # noqa: PLC0415
+
+    parts: dict[str, list[float]] = {"credit": [], "reading": []}
+
+    def time_part(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            begun = time.process_time()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                parts[name].append(time.process_time() - begun)
+
+        return timed
+
+    bridge.assign_credit = time_part("credit", bridge.assign_credit)
+    trainer = bridge.CreditGRPOTrainer
+    trainer._score_tokens = time_part("reading", trainer._score_tokens)
+    sizes = {
+        "per_device_train_batch_size": PROMPTS * completions,
+        "num_generations": completions,
+        "max_completion_length": max_tokens,
+    }
+    found: dict[str, dict[str, list[float]]] = {side: {"step": [], "credit": [], "reading": []} for side in STACKS}
+    for _ in range(rounds):
+        for side, stack in STACKS.items():
+            for values in parts.values():
+                values.clear()
+            with contextlib.redirect_stdout(io.StringIO()):  # TRL prints what it logs
+                starts = time_trl_steps(steps, time.process_time, stack, **sizes)
+            found[side]["step"] += [after - before for before, after in itertools.pairwise(starts[1:])]
+            for name, values in parts.items():
+                found[side][name] += values[1:-1]
+    return found
+
+
+def print_bridge(found: dict[str, dict[str, list[float]]]) -> None:
+    """Print medians of every side, and the shares of TRL's own step that a stack takes."""
+    own = statistics.median(found["trl"]["step"])
+    rows = []
+    for side, parts in found.items():
+        shares = {
+            name: f"{statistics.median(parts[name]) / own:.1%}" if parts[name] else "" for name in ("credit", "reading")
+        }
+        step = statistics.median(parts["step"]) / own
+        rows.append(
+            {"side": side, "CPU seconds a step": format_median_and_range(parts["step"]), "of TRL": f"{step:.2f}"}
+        )
+        rows[-1] |= {"assigning credit": shares["credit"], "reading tokens again": shares["reading"]}
+    print_columns(rows)
 
 
 def measure_seconds_per_step(side: str, steps: int, threads: int) -> float:
@@ -128,7 +215,17 @@ def main() -> None:
     parser = make_benchmark_parser(__doc__)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--side", choices=["ours", "trl"])
+    parser.add_argument("--bridge", action="store_true", help="TRL with its own advantages, and with those of a stack")
+    parser.add_argument("--completions", type=int, default=COMPLETIONS, help="completions per prompt, with --bridge")
+    parser.add_argument("--max_tokens", type=int, default=MAX_TOKENS, help="tokens per completion, with --bridge")
     args = parser.parse_args()
+    if args.bridge:
+        silence_libraries()
+        torch.set_num_threads(args.threads)
+        found = measure_bridge(args.rounds, args.steps, args.completions, args.max_tokens)
+        print_bridge(found)
+        write_measurements(args.out, bridge=found)
+        return
     if args.side:
         silence_libraries()
         torch.set_num_threads(args.threads)

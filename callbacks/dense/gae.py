@@ -51,4 +51,4 @@ class GAE(
             rollout.advantages = weight * estimated + (1 - weight) * rollout.advantages
         mean = masked_mean(rollout.advantages, mask, dim=-1, keepdim=True)
         deviation = masked_mean((rollout.advantages - mean).square(), mask).sqrt()
-        return {"weight": torch.tensor(weight), "lambda_mean": lam.mean(), "deviation_within": deviation}
+        return {"weight": deviation.new_tensor(weight), "lambda_mean": lam.mean(), "deviation_within": deviation}

@@ -1,6 +1,6 @@
 """Credit for a batch of tensors that another trainer has sampled and judged."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -9,12 +9,9 @@ from torch import Tensor
 from rlcredit.bridge.batch_layout import BatchLayout, lay_out_batch
 from rlcredit.bridge.bridged_stack import BridgedStack, load_stack
 from rlcredit.credit.contract import OperatorContract, StackError
-from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.credit.stack_checks import refuse_binary_operators
 from rlcredit.formulas.groups import group_imputed_values
-
-Decode = Callable[[list[int]], Sequence[str]]
-"""Return the text of each token of a completion."""
 
 
 def assign_credit(
@@ -95,7 +92,7 @@ def assign_credit(
         raise ValueError(f"prompt_ids has shape {tuple(prompt_ids.shape)}, expected ({rows}, L).")
     rewards = _read_numbers("rewards", rewards, mask)
     correct = None if correct is None else _read_numbers("correct", correct, mask)
-    _refuse_partial_rewards(bridged, rewards, correct)
+    refuse_partial_rewards(bridged, rewards, correct, "Pass `correct` too")
     layout = lay_out_batch(mask, listed)
     _refuse_gaps(bridged, layout)
     rollout = _make_rollout(
@@ -106,9 +103,8 @@ def assign_credit(
         rewards,
         rewards if correct is None else correct,
         {name: value.detach().float() for name, value in named.items() if value is not None},
-        decode if "decode" in bridged.list_needs() else None,
     )
-    return layout.restore_tokens(bridged.assign(rollout).advantages)
+    return layout.restore_tokens(bridged.assign(rollout, decode).advantages)
 
 
 def _read_mask(mask: Tensor) -> Tensor:
@@ -132,7 +128,8 @@ def _refuse_other_shapes(tensors: Mapping[str, Tensor | None], mask: Tensor) -> 
 def _read_numbers(name: str, values: Tensor | Sequence[float | None], mask: Tensor) -> Tensor:
     """Return one number per row, NaN where there is none."""
     if not isinstance(values, Tensor):
-        values = torch.tensor([torch.nan if value is None else float(value) for value in values])
+        numbers = [torch.nan if value is None else float(value) for value in values]
+        values = torch.tensor(numbers, device=mask.device)
     if values.shape != mask.shape[:1]:
         raise ValueError(f"{name} has shape {tuple(values.shape)}, expected ({len(mask)},): one number per completion.")
     values = values.detach().to(device=mask.device, dtype=torch.float32)
@@ -153,16 +150,26 @@ def _refuse_gaps(stack: BridgedStack, layout: BatchLayout) -> None:
         )
 
 
-def _refuse_partial_rewards(stack: BridgedStack, rewards: Tensor, correct: Tensor | None) -> None:
-    """Refuse rewards that are no verdicts where an operator needs verdicts and is not given them in ``correct``."""
+def refuse_partial_rewards(stack: BridgedStack, rewards: Tensor, correct: Tensor | None, repair: str) -> None:
+    """Refuse rewards that are no verdicts where an operator needs verdicts and has none.
+
+    Args:
+        stack: Stack that reads them.
+        rewards: Rewards, NaN where nobody could tell, shape ``(B,)``.
+        correct: Verdicts beside the rewards, shape ``(B,)``; None if the rewards stand for them.
+        repair: What gives verdicts beside rewards, for the message.
+
+    Raises:
+        StackError: with the operator and the first such reward.
+
+    """
     partial = rewards[(rewards != 0) & (rewards != 1) & ~rewards.isnan()]
     if not len(partial):
         return
     reading = [operator.label for operator in stack.operators if "correct" in operator.reads]
     if correct is None and reading:
         raise StackError(
-            f"{reading[0]} reads verdicts, and `rewards` hold {partial[0]:g}. Pass `correct` too: one for right, zero "
-            "for wrong."
+            f"{reading[0]} reads verdicts, and `rewards` hold {partial[0]:g}. {repair}: one for right, zero for wrong."
         )
     others = [operator for operator in stack.operators if "correct" not in operator.reads]
     refuse_binary_operators(others, f"`rewards` hold {partial[0]:g}", "pass verdicts as `rewards`")
@@ -176,10 +183,9 @@ def _make_rollout(
     rewards: Tensor,
     correct: Tensor,
     values: Mapping[str, Tensor],
-    decode: Decode | None,
 ) -> Rollout:
     """Return the batch as a rollout; what was not given, and no operator reads, is zero."""
-    mask, ids = layout.placed_mask, layout.place_tokens(completion_ids)
+    mask = layout.placed_mask
     nothing = torch.zeros_like(mask, dtype=torch.float32)
     per_token = {"old_logprobs": nothing, "entropy": nothing}
     per_token |= {name: layout.place_tokens(value) for name, value in values.items()}
@@ -191,23 +197,11 @@ def _make_rollout(
         step=step,
         group_size=layout.group_size,
         prompt_ids=layout.place_rows(prompt_ids, fill=-1),
-        completion_ids=ids,
+        completion_ids=layout.place_tokens(completion_ids),
         mask=mask,
         correct=group_imputed_values(correct, judged, layout.group_size),
         judged=judged,
         task_rewards=group_imputed_values(rewards, judged, layout.group_size),
-        tokens=_decode_rows(decode, ids, mask),
+        tokens=[[]] * len(mask),
         **per_token,  # pyright: ignore[reportArgumentType]
     )
-
-
-def _decode_rows(decode: Decode | None, ids: Tensor, mask: Tensor) -> list[list[str]]:
-    """Return the texts of all tokens, none without a function that tells them."""
-    if decode is None:
-        return [[] for _ in mask]
-    rows = []
-    for row, length in zip(ids.tolist(), mask.sum(-1).tolist(), strict=True):
-        rows.append(list(decode(row[:length])))
-        if len(rows[-1]) != length:
-            raise ValueError(f"decode returned {len(rows[-1])} texts for {length} tokens. Return one for each.")
-    return rows

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rlcredit.credit.contract import OperatorContract, StackError
 from rlcredit.credit.operator_state import label_operators, move_state, note_credit
-from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.credit.stack_checks import check_stack
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ class BridgedStack:
 
     Attributes:
         metrics: What the operators report of the last batch, by ``credit/<Operator>/<quantity>``.
-        rollout: Last batch with its credit, its rows sorted by group; None before the first.
 
     Raises:
         StackError: the list is no program, or an operator needs the policy itself.
@@ -59,12 +58,23 @@ class BridgedStack:
     def __init__(self, operators: Sequence[OperatorContract], seed: int = 0) -> None:
         self.operators = cast("list[CreditOperator]", list(operators))
         self.metrics: dict[str, float] = {}
-        self.rollout: Rollout | None = None
+        self._last: Rollout | None = None
+        self._decode: Decode | None = None
         self._watches = True
         label_operators(self.operators, seed)
         for operator in self.operators:
             _refuse_policy_readers(operator)
         check_stack(self.operators)
+
+    @property
+    def rollout(self) -> Rollout | None:
+        """Last batch with its credit, its rows sorted by group; None before the first.
+
+        If a decoder was given, and no operator has needed it, texts of tokens are decoded when the batch is asked for.
+        """
+        if self._last is not None and self._decode is not None and not self._last.has_fact("tokens"):
+            self._last.tokens = _decode_rows(self._decode, self._last)
+        return self._last
 
     def list_needs(self) -> dict[str, str]:
         """Return the arguments that the operators need, and the first operator that needs each."""
@@ -95,9 +105,17 @@ class BridgedStack:
             if given.get(name) is None:
                 raise StackError(f"{label} needs `{name}`, which {giver} does not give: {ARGUMENTS[name]}.")
 
-    def assign(self, rollout: Rollout) -> Rollout:
-        """Return the same facts with the stack's credit; keep them, and the operators' metrics."""
+    def assign(self, rollout: Rollout, decode: Decode | None = None) -> Rollout:
+        """Return the same facts with the stack's credit; keep them, and the operators' metrics.
+
+        Args:
+            rollout: Batch that gets credit.
+            decode: Function from token ids to the text of each; it is asked at once if an operator reads texts.
+
+        """
         fresh = rollout.copy_with_neutral_ledger()
+        if decode is not None and "decode" in self.list_needs():
+            fresh.tokens = _decode_rows(decode, fresh)
         metrics: dict[str, float] = {}
         for operator in self.operators:
             move_state(operator, rollout.mask.device)
@@ -105,7 +123,7 @@ class BridgedStack:
             note_credit(fresh, operator)
             metrics |= {f"credit/{operator.label}/{name}": float(value) for name, value in reported.items()}
         self._watches = False
-        self.metrics, self.rollout = metrics, fresh
+        self.metrics, self._last, self._decode = metrics, fresh, decode
         return fresh
 
     def copy_for_evaluation(self) -> "BridgedStack":
@@ -136,6 +154,16 @@ class BridgedStack:
 
     def _find_stateful(self) -> "dict[str, CreditOperator]":
         return {operator.label: operator for operator in self.operators if operator.state}
+
+
+def _decode_rows(decode: Decode, rollout: Rollout) -> list[list[str]]:
+    """Return the texts of all sampled tokens."""
+    rows = []
+    for ids, length in zip(rollout.completion_ids.tolist(), rollout.mask.sum(-1).tolist(), strict=True):
+        rows.append(list(decode(ids[:length])))
+        if len(rows[-1]) != length:
+            raise ValueError(f"decode returned {len(rows[-1])} texts for {length} tokens. Return one for each.")
+    return rows
 
 
 def _refuse_policy_readers(operator: "CreditOperator") -> None:

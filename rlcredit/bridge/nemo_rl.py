@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcredit.bridge.assignment import Decode, assign_credit
+from rlcredit.bridge.assignment import assign_credit
 from rlcredit.bridge.bridged_stack import BridgedStack, load_stack
 from rlcredit.credit.contract import OperatorContract
+from rlcredit.credit.rollout import Decode
 
 
 class CreditAdvantageEstimator:

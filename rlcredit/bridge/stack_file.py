@@ -1,6 +1,7 @@
 """Operators as a file lists them, read without the rest of a run's configuration."""
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
@@ -32,13 +33,27 @@ def read_stack_file(source: str | Path) -> list[CreditOperator]:
     listed = listed.get("callbacks") if isinstance(listed, dict) else None
     if not isinstance(listed, list):
         raise ValueError(f"{shorten_name(str(source))} holds no list of operators. Put it under `trainer.callbacks`.")
+    return make_operators(listed, source)
+
+
+def make_operators(listed: list[Any], source: str | Path) -> list[CreditOperator]:
+    """Return the operators that the entries of a list name; probes are left out.
+
+    Args:
+        listed: Entries as ``trainer.callbacks`` has them.
+        source: Where they come from, for messages.
+
+    Raises:
+        ValueError: an entry names no operator, or arguments that it does not have.
+
+    """
     patch_jsonargparse()
     import_operators(probes=False)
-    listed = [entry for entry in listed if not _names_probe(entry)]
+    operators = [entry for entry in listed if not _names_probe(entry)]
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--callbacks", type=list[CreditOperator])
     try:
-        expanded = expand_call_forms({"callbacks": listed}, {"callbacks": list[CreditOperator]})
+        expanded = expand_call_forms({"callbacks": operators}, {"callbacks": list[CreditOperator]})
         return parser.instantiate_classes(parser.parse_object(expanded))["callbacks"]
     except (ArgumentError, ValueError) as error:
         raise ValueError(f"{shorten_name(str(source))}: {error}") from None

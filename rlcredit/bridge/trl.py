@@ -35,7 +35,7 @@ class CreditGRPOTrainer(GRPOTrainer):
         **kwargs: Further arguments of ``trl.GRPOTrainer``.
 
     Attributes:
-        stack: The stack; ``stack.rollout`` is the last batch with its credit.
+        stack: The stack; ``stack.rollout`` is the last batch with its credit, which ``credit_heatmap`` draws.
 
     Raises:
         StackError: the list is no program, or an operator needs what TRL does not give.
@@ -84,7 +84,7 @@ class CreditGRPOTrainer(GRPOTrainer):
             rewards=weighted,
             groups=torch.arange(rows) // size,
             ref_logprobs=batch.get("ref_per_token_logps"),
-            prompt_ids=batch["prompt_ids"],
+            prompt_ids=batch["prompt_ids"].where(batch["prompt_mask"].bool(), -1),
             decode=self._decode,
             step=self.state.global_step,
             giver="TRL",

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from rlcredit.bridge.assignment import Decode, assign_credit
+from rlcredit.bridge.assignment import assign_credit
 from rlcredit.bridge.bridged_stack import BridgedStack
+from rlcredit.credit.rollout import Decode
 
 FIELDS = {"old_log_probs": "old_logprobs", "entropy": "entropy", "ref_log_prob": "ref_logprobs"}
 """Fields of verl's batch with one value per token, and the arguments that they are for; what is absent is left out."""

@@ -16,6 +16,7 @@ from rlcredit.cards.card import (
     Card,
     conclude_card,
     describe_card_stack,
+    format_operator_stack,
     measure_card_sections,
     name_card_folder,
 )
@@ -26,7 +27,6 @@ from rlcredit.cards.condition import CardCondition
 from rlcredit.cards.measuring_bar import MeasuringBar
 from rlcredit.cards.paired_runs import TrainingCondition, run_paired_training
 from rlcredit.cli.application import read_expanded_config
-from rlcredit.cli.explain import render_call
 from rlcredit.oracle import TrueCredit
 from rlcredit.outputs.code_versions import read_git_commit
 
@@ -118,12 +118,12 @@ class CardBuilder:
             self.baseline.name,
             self.budget.name,
             self._origins(candidate),
-            _format_operator_stack(batch),
-            _format_operator_stack(base),
+            format_operator_stack(batch.stack),
+            format_operator_stack(base.stack),
             read_git_commit(),
             (fingerprint_configs(self._read_policy_configs()), fingerprint_configs([self.baseline.content])),
             list_unequal_settings(batch, base),
-            **describe_card_stack(batch, base),
+            **describe_card_stack(batch, base, batch.resolution.task.rewards or ""),
         )
         assert base.truth is not None
         card.sections = dict(measure_card_sections(batch, base, base.truth, self.budget))
@@ -189,7 +189,3 @@ class CardBuilder:
 
 def _drop_condition_name(candidate: CardCondition) -> dict[str, Any]:
     return {key: value for key, value in candidate.content.items() if key != "condition"}
-
-
-def _format_operator_stack(batch: CardBatch) -> str:
-    return " > ".join(render_call(operator) for operator in batch.stack) or "no operators: REINFORCE"

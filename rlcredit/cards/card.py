@@ -13,7 +13,7 @@ from rlcredit.base.files import write_atomically
 from rlcredit.base.messages import warn_once
 from rlcredit.campaign.record_schema import NUMBER_OR_NULL
 from rlcredit.cards.budget import BUDGETS, CardBudget
-from rlcredit.cards.card_batch import CardBatch
+from rlcredit.cards.card_batch import CardBatch, CreditedBatch
 from rlcredit.cards.card_options import USUAL
 from rlcredit.cards.credit_effects import list_stack_warnings, measure_credit_cost, measure_credit_effects
 from rlcredit.cards.finding import Finding
@@ -22,9 +22,11 @@ from rlcredit.cards.operator_text import TEXTS, OperatorText, describe_own_opera
 from rlcredit.cards.stack_properties import StackProperty, check_stack_properties
 from rlcredit.cards.training_outcome import TrainingOutcome, describe_equivalence, format_paired_difference
 from rlcredit.cards.true_credit import measure_credit_agreement
+from rlcredit.cli.explain import render_call
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.json_shapes import Shape, read_stored_json
 from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.credit.operator import CreditOperator
 from rlcredit.oracle import TrueCredit
 from rlcredit.pages.notebook_views import InlinePage
 
@@ -63,8 +65,12 @@ CARD: Shape = {
         }
     ],
     "curves?": {str: [[float]]},
+    "policy?": str,
 }
 REPAIR = "Remove it; the same command makes it anew."
+
+ROLLOUT = "rollout"
+"""Budget of a card on a batch from a file: nothing is sampled and nothing trained."""
 
 NONE, ITSELF, UNTRAINED = "no difference", "the baseline itself", "not trained"
 
@@ -93,6 +99,7 @@ class Card:
         operators: What its operators are, but for those of the baseline.
         curves: Held-out pass@1 over the runs, of the condition and of the baseline: step, mean, and the two ends of its
             interval; empty where nothing was trained.
+        policy: Options that name tokenizer and policy of a batch from a file; empty on a test policy.
 
     """
 
@@ -114,13 +121,27 @@ class Card:
     page: str = ""
     operators: Sequence[OperatorText] = ()
     curves: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+    policy: str = ""
 
     def command(self, *others: "Card") -> str:
         """Return the command that makes this card, and those of the condition on other test policies."""
-        named, _, base = self.origins
+        named, file, base = self.origins
+        if self.is_of_rollout:
+            words = ("rlcredit", "card", named, "--rollout", file, "--baseline", base)
+            return f"{shlex.join(words)} {self.policy}".rstrip()
         places = (place for _, place, _ in (each.origins for each in (self, *others)))
         words = ("rlcredit", "card", named, "--budget", self.budget, "--organism", *places, "--baseline", base)
         return shlex.join(words)
+
+    @property
+    def is_of_rollout(self) -> bool:
+        """Whether the card is one of a batch from a file."""
+        return self.budget == ROLLOUT
+
+    @property
+    def page_stem(self) -> str:
+        """Name of the folder with the card's page."""
+        return f"{self.folder_stem}-{f'on-{self.organism}' if self.is_of_rollout else self.budget}"
 
     @property
     def has_shipped_names(self) -> bool:
@@ -194,7 +215,7 @@ def _find_card_contradiction(plain: Mapping[str, Any]) -> str | None:
     """Return what is impossible in a card whose JSON has the right shape."""
     if extra := sorted(plain.keys() - {key.removesuffix("?") for key in CARD}):
         return f"{extra[0]} is no key of a card"
-    if plain["budget"] not in BUDGETS or (len(plain["origins"]), len(plain["grounds"])) != (3, 2):
+    if plain["budget"] not in (*BUDGETS, ROLLOUT) or (len(plain["origins"]), len(plain["grounds"])) != (3, 2):
         return "its budget, origins or grounds are not those of a card"
     try:
         for key in ("name", "organism", "baseline"):
@@ -232,19 +253,31 @@ def measure_card_sections(
     yield "cost", list(measure_credit_cost(batch, base))
 
 
-def describe_card_stack(batch: CardBatch, base: CardBatch) -> dict[str, Any]:
-    """Return what the operators of a stack are, its properties and warnings, and its heat-map."""
+def format_operator_stack(stack: Sequence[CreditOperator]) -> str:
+    """Return the operators of a stack, written as calls."""
+    return " > ".join(render_call(operator) for operator in stack) or "no operators: REINFORCE"
+
+
+def describe_card_stack(batch: CreditedBatch, base: CreditedBatch, counted: str = "") -> dict[str, Any]:
+    """Return what the operators of a stack are, its properties and warnings, and its heat-map.
+
+    Args:
+        batch: Batch with the stack's credit.
+        base: Same batch with the baseline's credit.
+        counted: How rewards count, in words; empty if they are one for right and zero for wrong.
+
+    """
     return {
         "operators": describe_own_operators(batch.stack, base.stack),
-        "properties": [*check_stack_properties(batch), *describe_batch_rewards(batch)],
+        "properties": [*check_stack_properties(batch), *describe_rewards_counted(counted)],
         "warnings": list_stack_warnings(batch),
         "page": batch.page,
     }
 
 
-def describe_batch_rewards(batch: CardBatch) -> Iterator[StackProperty]:
-    """Yield how the rewards of a batch counted; nothing where they are one for right and zero for wrong."""
-    if counted := batch.resolution.task.rewards:
+def describe_rewards_counted(counted: str) -> Iterator[StackProperty]:
+    """Yield how rewards count, in words; nothing where they are one for right and zero for wrong."""
+    if counted:
         yield StackProperty("reward functions", None, counted)
 
 

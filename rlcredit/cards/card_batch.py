@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.measuring_bar import MeasuringBar
 from rlcredit.cli.explain import find_trainer_stack
 from rlcredit.credit.alternatives import Credit
-from rlcredit.credit.catalogue import load_operator
+from rlcredit.credit.heatmap import credit_heatmap
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.oracle import Oracle, TrueCredit
@@ -37,6 +37,27 @@ PARTS = 4
 
 STEPS = 3
 """The first opens gates and starts averages, the second is measured, the third timed; none changes the policy."""
+
+
+class CreditedBatch(Protocol):
+    """A batch under one stack, wherever it comes from.
+
+    Attributes:
+        stack: Operators that assign credit.
+        rollout: Rollout with the ledger as the operators left it.
+        page: Heat-map of some completions.
+        gradients: Gradients of the loss for each prompt, shape ``(P, D)`` float32; None where they are not known.
+
+    """
+
+    @property
+    def stack(self) -> Sequence[CreditOperator]: ...  # noqa: D102
+    @property
+    def rollout(self) -> Rollout: ...  # noqa: D102
+    @property
+    def page(self) -> str: ...  # noqa: D102
+    @property
+    def gradients(self) -> NDArray[np.float32] | None: ...  # noqa: D102
 
 
 @dataclass
@@ -196,7 +217,7 @@ class _BatchRecorder(
             "reported": {name: float(value) for name, value in trainer.callback_metrics.items()},
             "decoded": decoded,
             "truth": rollout.truth,
-            "page": load_operator("CreditHeatmap")(completions=HEATED).render_html(rollout),
+            "page": credit_heatmap(rollout, completions=HEATED),
         }
         self._begin_part("a step to time")
         return {}

@@ -2,9 +2,12 @@
 
 import argparse
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import torch
 
 from rlcredit.base.exit_status import FINISHED, REFUSED, RunStopped
 from rlcredit.base.messages import print_message
@@ -12,12 +15,15 @@ from rlcredit.cards import card_policies, leaderboard
 from rlcredit.cards.budget import BUDGETS
 from rlcredit.cards.builder import CardBuilder
 from rlcredit.cards.card import Card
-from rlcredit.cards.card_options import make_card_parser
+from rlcredit.cards.card_options import FIRST, SIZE, make_card_parser
 from rlcredit.cards.card_page import write_card_page
+from rlcredit.cards.card_text import render_card_text, render_comparison_text
 from rlcredit.cards.comparability import refuse_incomparable_condition
 from rlcredit.cards.condition import CardCondition, list_shipped_operators, resolve_card_condition
 from rlcredit.cards.ranking import add_shipped_rows
+from rlcredit.cards.rollout_card import RolloutCardBuilder
 from rlcredit.cli.quiet_libraries import silence_libraries
+from rlcredit.config.arguments import WIDEST
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
@@ -46,16 +52,16 @@ def run_card_command(args: Sequence[str]) -> int:
 
 
 def _build_requested_cards(options: argparse.Namespace) -> int:
-    places = card_policies.select_card_policies(options.organism)
+    _refuse_unfit_options(options)
+    places = card_policies.select_card_policies(options.organism or [FIRST])
     named = [*options.conditions, *(list_shipped_operators() if options.shipped else [])]
     if not named:
         raise ValueError("nothing to test is named. Name an operator, a condition or a Python file, or say --shipped.")
-    conditions, base, budget = (
-        [resolve_card_condition(name) for name in named],
-        resolve_card_condition(options.baseline),
-        BUDGETS[options.budget],
-    )
+    conditions, base = [resolve_card_condition(name) for name in named], resolve_card_condition(options.baseline)
     _refuse_namesakes([base, *conditions])
+    if options.rollout is not None:
+        return _build_rollout_cards(options, conditions, base)
+    budget = BUDGETS[options.budget or SIZE]
     builders = [CardBuilder(place, base, budget, options.out, options.slots, options.threads) for place in places]
     for builder in builders:
         for each in conditions:
@@ -73,6 +79,41 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
     rows = add_shipped_rows([*_select_comparable_cards(new, Card.read_all(options.out)), *new])
     if len({each["condition"] for each in rows}) > 1:
         print(leaderboard.write_leaderboard(rows, options.out, own=() if options.shipped else made))
+    return FINISHED
+
+
+def _refuse_unfit_options(options: argparse.Namespace) -> None:
+    """Refuse options that say nothing about a batch from a file, and those that say nothing without one."""
+    unfit = ("budget", "slots", "organism", "shipped")
+    if options.rollout is None:
+        unfit = ("tokenizer", "model", "adapter", "temperature")
+    for name in unfit:
+        if vars(options)[name] not in (None, False):
+            reason = (
+                "says what is sampled and trained, and a batch from a file is neither. Leave it out beside --rollout."
+                if options.rollout is not None
+                else "is for a batch from a file. Name that with --rollout, or a test policy with --organism."
+            )
+            raise ValueError(f"--{name}: {reason}")
+    if options.temperature is not None and not (options.model or options.adapter):
+        raise ValueError("--temperature: is that of the policy's log-probabilities. Name the policy with --model.")
+
+
+def _build_rollout_cards(options: argparse.Namespace, conditions: Sequence[CardCondition], base: CardCondition) -> int:
+    """Make the cards of one batch from a file."""
+    torch.set_num_threads(options.threads)
+    builder = RolloutCardBuilder(
+        options.rollout, base, options.tokenizer, options.model, options.adapter, options.temperature or 1.0
+    )
+    cards = [builder.build_card(each) for each in conditions]
+    columns = min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+    for card in cards:
+        card.write(options.out / card.organism / card.budget / card.folder_stem / "card.json")
+        page = write_card_page([card], options.out, options.mlflow, options.experiment, beside=cards)
+        lines = render_card_text(card, columns) if len(cards) == 1 else ()
+        print(*lines, *([""] if len(cards) == 1 else []), page, sep="\n")
+    if len(cards) > 1:
+        print("", render_comparison_text(cards), sep="\n")
     return FINISHED
 
 

@@ -3,14 +3,17 @@
 from pathlib import Path
 
 from rlcredit.cards.budget import BUDGETS
-from rlcredit.cli.shared_options import add_machine_options, add_mlflow_options
-from rlcredit.config.arguments import CommandParser, add_out_option
+from rlcredit.cli.shared_options import add_machine_options, add_mlflow_options, parse_temperature
+from rlcredit.config.arguments import CommandParser, add_out_option, parse_path
 
 USUAL = "GRPO"
 """Baseline unless another is named."""
 
 FIRST = "aligned"
 """Test policy unless another is named."""
+
+SIZE = "quick"
+"""Budget unless another is named."""
 
 
 def make_card_parser() -> CommandParser:
@@ -19,7 +22,12 @@ def make_card_parser() -> CommandParser:
         "rlcredit card",
         "OPERATOR ...",
         "Judge credit operators: what each is, does, costs and teaches, beside a baseline and all others.",
-        ["rlcredit card SEPA", "rlcredit card mine.py --budget standard", "rlcredit card --shipped"],
+        [
+            "rlcredit card SEPA",
+            "rlcredit card mine.py --budget standard",
+            "rlcredit card --shipped",
+            "rlcredit card SEPA --rollout batch.safetensors",
+        ],
     )
     parser.add_argument(
         "conditions",
@@ -37,15 +45,23 @@ def make_card_parser() -> CommandParser:
     judged.add_argument(
         "--budget",
         choices=BUDGETS,
-        default="quick",
-        help="size: one batch, minutes, an hour, a night (default: quick)",
+        help=f"size: one batch, minutes, an hour, a night (default: {SIZE})",
     )
     judged.add_argument(
         "--organism",
         nargs="+",
-        default=[FIRST],
         metavar="NAME",
         help=f"test policies: names, files, or `all` (default: {FIRST})",
+    )
+    given = parser.add_argument_group("a batch from a file, instead of a test policy")
+    given.add_argument(
+        "--rollout", type=parse_path, metavar="FILE", help="batch that `Rollout.save` has written, from any trainer"
+    )
+    given.add_argument("--tokenizer", metavar="NAME", help="tiny, folder or hub id; texts, where the batch has none")
+    given.add_argument("--model", metavar="NAME", help="tiny, folder or hub id: policy whose gradient is compared")
+    given.add_argument("--adapter", type=parse_path, metavar="FOLDER", help="its adapter in PEFT's format")
+    given.add_argument(
+        "--temperature", type=parse_temperature, metavar="T", help="temperature of the batch, for --model (default: 1)"
     )
     output = parser.add_argument_group("output")
     add_out_option(output, "folder for cards and their runs", Path("cards"))

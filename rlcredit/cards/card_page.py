@@ -13,12 +13,13 @@ from markupsafe import Markup
 from rlcredit.base.files import write_atomically
 from rlcredit.cards.card import SECTIONS, Card
 from rlcredit.cards.card_policies import MEANINGS
+from rlcredit.cards.card_text import explain_left_out
 from rlcredit.cards.cautions import list_verdict_cautions
 from rlcredit.cards.finding import Finding
 from rlcredit.cards.ranking import SHOWN, Leaderboard, Row, add_shipped_rows, group_rows_by_policy, parse_row_number
 from rlcredit.cards.stack_properties import classify_property
 from rlcredit.cards.training_outcome import EFFECT
-from rlcredit.credit.catalogue import load_operator
+from rlcredit.credit.heatmap import draw_heatmap
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.pages.charts import IntervalStrip, StripScale, draw_curve_chart
 from rlcredit.pages.formulas import render_formula
@@ -55,7 +56,7 @@ def redraw_heatmap(page: str) -> str:
         return ""
     if not (isinstance(content, dict) and {"title", "stack"} <= content.keys()):
         return ""
-    return load_page_template(load_operator("CreditHeatmap").TEMPLATE).render(content=content, embedded=True)
+    return draw_heatmap(content, embedded=True)
 
 
 def _make_section_tables(card: Card) -> Iterator[tuple[str, Table]]:
@@ -139,7 +140,13 @@ def make_gain_table(card: Card) -> Table:
     return Table(("", f"{scale.low:+.1f} to {scale.high:+.1f}", "points"), rows, note=note)
 
 
-def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", experiment: str = "cards") -> Path:
+def write_card_page(
+    cards: Sequence[Card],
+    folder: Path,
+    mlflow: str = "none",
+    experiment: str = "cards",
+    beside: Sequence[Card] = (),
+) -> Path:
     """Write the page of a condition, and record it in MLflow unless it is there already.
 
     Args:
@@ -147,15 +154,16 @@ def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", e
         folder: Folder of all cards.
         mlflow: Address of the tracker; ``none`` for no run, ``env`` for that of the environment.
         experiment: Name of the MLflow experiment.
+        beside: Further cards that stand in its table of all.
 
     Returns:
         The HTML page; Markdown and JSON lie beside it.
 
     """
     first = cards[0]
-    place = folder / f"{first.folder_stem}-{first.budget}"
+    place = folder / first.page_stem
     place.mkdir(parents=True, exist_ok=True)
-    boards = group_rows_by_policy(add_shipped_rows(cards))
+    boards = group_rows_by_policy(add_shipped_rows([*beside, *cards]))
     shown = {
         "cards": cards,
         "first": first,
@@ -165,6 +173,7 @@ def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", e
         "cautions": [list(list_verdict_cautions(card, boards[card.organism])) for card in cards],
         "gains": [make_gain_table(card) for card in cards],
         "charts": [draw_curve_chart(card.curves) if card.curves else None for card in cards],
+        "left_out": explain_left_out(first),
         "meanings": [MEANINGS.get(card.organism, "") if card.has_shipped_names else "" for card in cards],
     }
     paths, changed = [place / "card.html", place / "card.md"], False
@@ -195,7 +204,7 @@ def _record_cards(cards: Sequence[Card], place: Path, paths: Sequence[Path], set
         "verdict": first.verdict,
         **read_code_versions(),
     }
-    record = RunRecord(RunFolder(place), to=make_destination(settings, f"{first.folder_stem}-{first.budget}", tags))
+    record = RunRecord(RunFolder(place), to=make_destination(settings, first.page_stem, tags))
     try:
         record.log_hyperparams({"stack": first.stack, "baseline": first.baseline, "command": first.command(*cards[1:])})
         metrics: dict[str, float] = {}

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rlcredit.cards.card_batch import CardBatch
+from rlcredit.cards.card_batch import CardBatch, CreditedBatch
 from rlcredit.cards.finding import Finding, jackknife_estimate
 from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operators
 
@@ -76,7 +76,7 @@ BOUND = 1 - 1e-5
 """Share of the largest possible credit from which on a token is at its bound."""
 
 
-def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
+def measure_credit_effects(batch: CreditedBatch, base: CreditedBatch) -> Iterator[Finding]:
     """Yield the effects of a stack on the credit of a batch, compared with the baseline's credit.
 
     Credit is that of the tokens of completions; alternatives and continuations show in the gradient.
@@ -113,7 +113,8 @@ def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Findin
         "completions count.",
         **within,
     )
-    yield from _measure_token_kinds(batch, base, groups)
+    if batch.rollout.has_fact("tokens"):
+        yield from _measure_token_kinds(batch, base, groups)
     at_bound = _measure_saturation(batch)
     if at_bound is not None:
         sentence = f"{at_bound:.1%} of the tokens with credit have the largest credit that the stack can give."
@@ -127,10 +128,11 @@ def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Findin
         baseline=float((ledgers[1] == 0)[base.rollout.mask.cpu()].double().mean()),
         sentence=f"{without:.1%} of the tokens get no credit at all.",
     )
-    yield _measure_logprob_correlation(batch, groups)
+    if batch.rollout.has_fact("old_logprobs"):
+        yield _measure_logprob_correlation(batch, groups)
 
 
-def list_stack_warnings(batch: CardBatch) -> list[str]:
+def list_stack_warnings(batch: CreditedBatch) -> list[str]:
     """Return warnings about operators that do nothing, and about a stack that gives no credit."""
     said = [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
     return [*said, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
@@ -185,7 +187,7 @@ def _classify_piece(piece: str) -> str:
     return "symbol" if piece.strip() else ("space" if piece else "end")
 
 
-def _measure_token_kinds(batch: CardBatch, base: CardBatch, groups: tuple[Tensor, Tensor]) -> Iterator[Finding]:
+def _measure_token_kinds(batch: CreditedBatch, base: CreditedBatch, groups: tuple[Tensor, Tensor]) -> Iterator[Finding]:
     """Yield the share of the credit on each kind of token that occurs."""
     mask, size = batch.rollout.mask.cpu(), batch.rollout.group_size
     classes = classify_tokens(batch.rollout.tokens, mask.shape[1])
@@ -208,7 +210,7 @@ def _measure_token_kinds(batch: CardBatch, base: CardBatch, groups: tuple[Tensor
         )
 
 
-def _measure_logprob_correlation(batch: CardBatch, groups: tuple[Tensor, Tensor]) -> Finding:
+def _measure_logprob_correlation(batch: CreditedBatch, groups: tuple[Tensor, Tensor]) -> Finding:
     """Return the covariance of credit and log-probability: to first order, it lowers entropy (arXiv:2505.22617)."""
     size = batch.rollout.group_size
     logprobs = _group_by_prompt(batch.rollout.old_logprobs.double().cpu(), size)
@@ -239,7 +241,7 @@ def _group_by_prompt(values: Tensor, group_size: int) -> Tensor:
     return values.reshape(-1, group_size, values.shape[-1])
 
 
-def _measure_saturation(batch: CardBatch) -> float | None:
+def _measure_saturation(batch: CreditedBatch) -> float | None:
     """Return the share of credited tokens whose credit is the largest possible; None if no bound is known."""
     limit = bound_advantages(batch.stack, batch.rollout.group_size)[-1]
     credit = batch.rollout.advantages[batch.rollout.mask].abs()

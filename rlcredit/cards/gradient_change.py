@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from rlcredit.cards.card_batch import CardBatch
+from rlcredit.cards.card_batch import CreditedBatch
 from rlcredit.cards.finding import Finding
 from rlcredit.statistics.batch_agreement import agreement_and_direction, batch_gradients, unit_gradients
 from rlcredit.statistics.intervals import jackknife_interval
 from rlcredit.statistics.t_test import paired_t_test
 
 
-def measure_gradient_change(batch: CardBatch, base: CardBatch, size: int) -> Iterator[Finding]:
+def measure_gradient_change(batch: CreditedBatch, base: CreditedBatch, size: int) -> Iterator[Finding]:
     """Yield angle, length, noise and direction of the gradient, or its absence if the stack gives almost none.
 
     Args:
@@ -21,7 +21,9 @@ def measure_gradient_change(batch: CardBatch, base: CardBatch, size: int) -> Ite
         size: Prompts per batch whose gradients are compared.
 
     """
-    own, other = (batch_gradients(each.gradients, size) for each in (batch, base))
+    assert batch.gradients is not None
+    assert base.gradients is not None
+    own, other = batch_gradients(batch.gradients, size), batch_gradients(base.gradients, size)
     lengths = [np.linalg.norm(vectors, axis=-1) for vectors in (own, other)]
     there = (lengths[0] > 0) & (lengths[1] > 0)
     if there.sum() < 3:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from rlcredit.cards.card_batch import CardBatch
+from rlcredit.cards.card_batch import CreditedBatch
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import NEUTRAL, PER_TOKEN, Rollout
 from rlcredit.credit.stack_checks import bound_advantages
@@ -252,7 +252,7 @@ def classify_property(checked: StackProperty) -> str:
     return "holds" if checked.holds else "fails" if checked.name in FAULTS else "differs"
 
 
-def check_stack_properties(batch: CardBatch) -> Iterator[StackProperty]:
+def check_stack_properties(batch: CreditedBatch) -> Iterator[StackProperty]:
     """Yield the declared and the checked properties of a stack."""
     stack, group = batch.stack, batch.rollout.group_size
     limit = bound_advantages(stack, group)[-1]

@@ -21,6 +21,9 @@ from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.pages.notebook_views import render_credit_rows
 
+Decode = Callable[[list[int]], Sequence[str]]
+"""Return the text of each token of a completion."""
+
 
 class ValueOracle(Protocol):
     """Estimates what prefixes of completions are worth, and counts the tokens decoded for it."""
@@ -258,10 +261,32 @@ class Rollout:
             verdict = "right" if self.correct[row] > 0.5 else "wrong"
             credit = self.advantages[row][self.mask[row]].tolist()
             label = f"prompt {row // group}: {verdict if self.judged[row] else 'unjudged'}"
-            shown.append((label, list(zip(self.tokens[row], credit, strict=False))))
+            shown.append((label, list(zip(self.list_texts(row), credit, strict=False))))
         return render_credit_rows(
             title, shown, "Green: more likely. Red: less likely. Point at a token for its number."
         )
+
+    def list_texts(self, row: int, decode: Decode | None = None) -> list[str]:
+        """Return the texts of the sampled tokens of a row; where nobody gave any, decoded ones, or token ids.
+
+        Args:
+            row: Number of the row.
+            decode: Function from token ids to the text of each, None if nobody has one.
+
+        """
+        ids = self.completion_ids[row][self.mask[row]].tolist()
+        if self.tokens[row] or not ids:
+            return self.tokens[row]
+        return [f"{token} " for token in ids] if decode is None else list(decode(ids))
+
+    def has_fact(self, name: str) -> bool:
+        """Return whether a fact is known; one that may not be None is zero, or empty, everywhere where it is not."""
+        value = getattr(self, name)
+        if name in ("old_logprobs", "entropy"):
+            return bool(value[self.mask].any())
+        if name in ("tokens", "prompt_ids"):
+            return any(map(len, value))
+        return value is not None
 
     def evenly_spaced_rows(self, number: int) -> list[int]:
         """Return ``number`` rows at equal distances, the first and the last among them; all if there are no more."""
@@ -303,6 +328,7 @@ class Rollout:
         """Return the same facts with a neutral ledger; its tokens are counted apart."""
         fresh = copy.copy(self)
         fresh.token_counts = TokenCounts()
+        fresh.trail = ()
         fresh._open()
         return fresh
 

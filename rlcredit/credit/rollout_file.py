@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, contiguous_format
 
 from rlcredit.credit.rollout import FACTS, NEUTRAL, Rollout
 
@@ -14,8 +14,12 @@ UNSAVED = frozenset(["oracle", "lookahead", "critic", "alternatives", "continuat
 """Fields that need the policy, or that only its update reads."""
 
 
+TRAIL = "trail"
+"""Before the names of tensors with the advantages after each operator: place and label follow, between slashes."""
+
+
 def save_rollout(rollout: Rollout, file: str | Path) -> None:
-    """Write a rollout: its facts, and the fields of the ledger that operators have written.
+    """Write a rollout: its facts, the fields of the ledger that operators have written, and the credit after each.
 
     Args:
         rollout: Rollout whose fields are saved, but for those that need the policy.
@@ -26,8 +30,10 @@ def save_rollout(rollout: Rollout, file: str | Path) -> None:
 
     names = (FACTS | (NEUTRAL.keys() - rollout.unwritten)) - UNSAVED
     values = {name: getattr(rollout, name) for name in sorted(names)}
-    tensors = {name: value.detach().contiguous() for name, value in values.items() if isinstance(value, Tensor)}
+    tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
     others = {name: value for name, value in values.items() if value is not None and name not in tensors}
+    tensors |= {f"{TRAIL}/{place}/{label}": ledger for place, (label, ledger) in enumerate(rollout.trail)}
+    tensors = {name: value.detach().clone(memory_format=contiguous_format) for name, value in tensors.items()}
     save_file(tensors, str(file), metadata={"format": FORMAT, "fields": json.dumps(others)})
 
 
@@ -48,6 +54,8 @@ def load_rollout(file: str | Path) -> Rollout:
         raise ValueError(f"{file} is no file of safetensors: {error}.") from None
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{file} is no rollout. Write one with Rollout.save.")
+    trail = sorted((int(place), label, name) for name in tensors for place, label in _find_trail_places(name))
+    ledgers = tuple((label, tensors.pop(name)) for _, label, name in trail)
     fields: dict[str, Any] = json.loads(metadata["fields"]) | tensors
     if unknown := sorted(fields.keys() - FACTS - NEUTRAL.keys()):
         raise ValueError(f"{file} holds {unknown[0]}, which no rollout has. It was written by another version.")
@@ -55,4 +63,10 @@ def load_rollout(file: str | Path) -> Rollout:
     for name in NEUTRAL:  # in the order in which they are made of each other
         if name in fields:
             setattr(rollout, name, fields[name])
+    rollout.trail = ledgers
     return rollout
+
+
+def _find_trail_places(name: str) -> list[list[str]]:
+    """Return place and label of the operator after which a tensor holds the advantages, in a list; empty for others."""
+    return [name.split("/", 2)[1:]] if name.startswith(f"{TRAIL}/") else []

@@ -57,7 +57,6 @@ class CreditStack(Callback):
 
         """
         fresh = rollout.copy_with_neutral_ledger()
-        fresh.trail = ()
         for operator in self.operators:
             operator.assign_checked(fresh)
             note_credit(fresh, operator)

@@ -77,7 +77,7 @@ def mask_from_spans(tokens: Sequence[str], spans: Iterable[Span]) -> Tensor:
     """
     ends = list(accumulate(map(len, tokens)))
     starts = [0, *ends[:-1]]
-    marked = torch.zeros(len(tokens), dtype=torch.bool)
+    marked = torch.zeros(len(tokens), dtype=torch.bool, device="cpu")
     for start, end in spans:
         marked[bisect_right(ends, start) : bisect_left(starts, end)] = True
     return marked
@@ -95,7 +95,7 @@ def plan_mask_from_spans(rows: Sequence[Sequence[str]], spans: Iterable[Iterable
         Boolean, shape ``(B, T)``, on the device of ``mask``; false outside it.
 
     """
-    marked = torch.zeros(mask.shape, dtype=torch.bool)
+    marked = torch.zeros(mask.shape, dtype=torch.bool, device="cpu")
     for row, tokens, row_spans in zip(marked, rows, spans, strict=True):
         row[: len(tokens)] = mask_from_spans(tokens, row_spans)
     return marked.to(mask.device) & mask

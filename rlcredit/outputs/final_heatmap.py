@@ -7,6 +7,7 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.catalogue import load_operator
+from rlcredit.credit.heatmap import credit_heatmap
 from rlcredit.credit.rollout import Rollout
 from rlcredit.record.artifacts import find_run_folder, is_last_step, publish_text
 
@@ -32,4 +33,4 @@ class FinalHeatmap(Callback):
             return
         here = find_run_folder(trainer)
         name = here.heatmap_file(batch.step).relative_to(here.path).as_posix()
-        publish_text(trainer, name, heatmap(completions=COMPLETIONS).render_html(batch))
+        publish_text(trainer, name, credit_heatmap(batch, completions=COMPLETIONS))

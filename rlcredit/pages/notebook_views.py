@@ -2,6 +2,9 @@
 
 import html
 from collections.abc import Sequence
+from pathlib import Path
+
+from rlcredit.base.files import write_atomically
 
 
 class InlinePage(str):
@@ -14,6 +17,12 @@ class InlinePage(str):
     """
 
     __slots__ = ()
+
+    def save(self, file: str | Path) -> Path:
+        """Write the page and return its path; a file that is there is replaced."""
+        path = Path(file)
+        write_atomically(path, self)
+        return path
 
     def _repr_html_(self) -> str:
         """Return the page in a frame, apart from the notebook's styles and scripts."""

@@ -9,10 +9,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "howto" / "trainers.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def test_the_page_opens_with_code_that_runs_and_says_its_error(capsys):
+def test_the_page_opens_with_code_that_runs_and_says_its_error(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     space: dict[str, object] = {}
-    exec(compile(BLOCKS[0], "first", "exec"), space)
-    exec(compile(BLOCKS[1], "second", "exec"), space)
+    for place, block in enumerate(BLOCKS[:3]):
+        exec(compile(block, f"block {place}", "exec"), space)
+    assert (tmp_path / "heatmap.html").read_text(encoding="utf-8") == space["page"]
     assert "tensor([[ 0." in capsys.readouterr().out
     assert len(BLOCKS[0].strip().splitlines()) <= 13
     without = BLOCKS[0].replace("old_logprobs=", "sum_pi_squared=")
@@ -26,7 +28,7 @@ def test_the_example_in_trl_trains(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     monkeypatch.chdir(tmp_path)
     space: dict[str, object] = {}
-    exec(compile(BLOCKS[2].replace("use_cpu=True", "use_cpu=True, report_to=[]"), "trl", "exec"), space)
+    exec(compile(BLOCKS[3].replace("use_cpu=True", "use_cpu=True, report_to=[]"), "trl", "exec"), space)
     trainer = space["trainer"]
     assert trainer.state.global_step == 2
     assert any(name.startswith("credit/GTPO/") for name in trainer.state.log_history[0] | {**trainer.stack.metrics})

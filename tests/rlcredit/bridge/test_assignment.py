@@ -8,6 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from callbacks import GRPO, GTPO, HICRA, REPO, SEPA, TEMPO, ConstantLambda, Entropy, MaxRL, SignalStats, StrategicGrams
+from rlcredit import Rollout, credit_heatmap
 from rlcredit.bridge import assign_credit, load_stack
 from rlcredit.bridge.bridged_stack import ARGUMENTS, FROM_POLICY
 from rlcredit.credit.catalogue import find_operator_classes
@@ -131,6 +132,63 @@ def test_rewards_may_be_any_real_numbers_and_come_in_any_precision(rewards):
     assert found.dtype == torch.float32
 
 
+def test_sixteen_bits_give_the_credit_of_the_same_numbers_in_thirty_two():
+    given = give(make_batch())
+    short = {name: value.bfloat16() if is_float(value) else value for name, value in given.items()}
+    rounded = {name: value.float() if is_float(value) else value for name, value in short.items()}
+    short["mask"] = short["mask"].bfloat16()
+    for stack in (
+        [GRPO(), GTPO()],
+        [MaxRL(), Entropy(), GTPO(beta=0.5)],
+        "systems/erpo",
+        "rereadings/gradient_size_mask",
+    ):
+        found = assign_credit(stack, **short)
+        assert found.dtype == torch.float32
+        assert torch.equal(found, assign_credit(stack, **rounded))
+
+
+def is_float(value):
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def test_a_completion_without_a_token_counts_in_its_group_and_gets_no_credit():
+    given = small(mask=torch.tensor([[1, 1], [1, 0], [0, 0]]))
+    found = assign_credit([GRPO(), GTPO()], old_logprobs=torch.full((3, 2), -1.0), **given)
+    assert found.tolist() == [[0.5, 0.5], [0.0, 0.0], [0.0, 0.0]]
+    nothing = small(mask=torch.zeros(3, 2), old_logprobs=torch.zeros(3, 2), entropy=torch.zeros(3, 2))
+    for stack in ([GRPO(), GTPO()], [MaxRL(), Entropy(), GTPO(beta=0.5)]):
+        assert assign_credit(stack, **nothing).tolist() == [[0.0, 0.0]] * 3
+
+
+@pytest.mark.parametrize("kind", SHIPPED, ids=lambda kind: kind.__name__)
+def test_no_tensor_is_made_on_a_device_of_its_own(kind):
+    """What is made without a device goes to the default one, where here nothing can be computed with."""
+    given, stacks = give(make_batch()), [load_stack([GRPO()]) for _ in range(2)]
+    for stack in stacks:
+        stack.operators = stack_around(PLAIN.get(kind, kind)())
+    expected = assign_credit(stacks[0], **given)
+    lists = {name: given[name].tolist() for name in ("rewards", "groups")}
+    with torch.device("meta"):
+        found = assign_credit(stacks[1], **given | lists)
+    assert found.device == expected.device
+    assert_close(found, expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no accelerator on this machine")
+@pytest.mark.parametrize("kind", SHIPPED, ids=lambda kind: kind.__name__)
+def test_credit_is_assigned_on_the_device_of_the_batch(kind):
+    given, stacks = give(make_batch()), [load_stack([GRPO()]) for _ in range(2)]
+    for stack in stacks:
+        stack.operators = stack_around(PLAIN.get(kind, kind)())
+    moved = {name: value.cuda() if isinstance(value, torch.Tensor) else value for name, value in given.items()}
+    found = assign_credit(stacks[0], **moved)
+    assert found.is_cuda
+    assert stacks[0].rollout.advantages.is_cuda
+    assert_close(found.cpu(), assign_credit(stacks[1], **given), atol=1e-6, rtol=1e-5)
+
+
 def test_verdicts_beside_rewards_are_what_operators_of_verdicts_read():
     given = small(rewards=[0.9, 0.2, 0.4], groups=[0, 0, 0])
     with pytest.raises(StackError, match=r"MaxRL reads verdicts, and `rewards` hold 0\.9\. Pass `correct` too"):
@@ -241,6 +299,25 @@ def test_metrics_have_the_names_of_our_own_loop_and_the_batch_is_kept_as_a_rollo
     assert [label for label, _ in stack.rollout.trail] == ["GRPO", "GTPO", "GTPO_2"]
     own = CreditStack([GRPO(), Entropy(), GTPO(), GTPO(beta=0.5)]).assign(rollout)
     assert_close(stack.rollout.advantages.where(rollout.mask, 0), own.advantages.where(rollout.mask, 0))
+
+
+def test_texts_of_the_last_batch_are_decoded_when_it_is_asked_for_and_not_before(tmp_path):
+    asked = []
+
+    def decode(ids):
+        asked.append(ids)
+        return [f"<{token}>" for token in ids]
+
+    stack = load_stack([GRPO()])
+    order = torch.tensor([5, 0, 7, 2, 1, 6, 3, 4])
+    assign_credit(stack, **give(make_batch(), order) | {"decode": decode})
+    assert asked == []
+    page = credit_heatmap(stack.rollout)
+    assert len(asked) == len(stack.rollout.tokens) == 8
+    stack.rollout.save(tmp_path / "batch.safetensors")
+    loaded = Rollout.load(tmp_path / "batch.safetensors")
+    assert loaded.tokens == stack.rollout.tokens
+    assert credit_heatmap(loaded) == page
 
 
 def test_the_import_needs_torch_alone():

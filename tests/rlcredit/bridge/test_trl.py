@@ -1,6 +1,7 @@
 """A stack inside TRL's trainer: with flat credit the gradients of flat TRL, in every batching, under every loss."""
 
 import inspect
+import re
 import warnings
 
 import pytest
@@ -17,7 +18,9 @@ from rlcredit.bridge.bridged_stack import FROM_POLICY  # noqa: E402
 from rlcredit.bridge.trl import STATE, CreditGRPOTrainer, refuse_settings  # noqa: E402
 from rlcredit.credit.catalogue import find_operator_classes  # noqa: E402
 from rlcredit.credit.contract import StackError, StackWarning  # noqa: E402
+from rlcredit.credit.heatmap import collect_heatmap  # noqa: E402
 from rlcredit.formulas.gates import AdaptiveEta  # noqa: E402
+from rlcredit.policy.pieces import make_piece_decoder  # noqa: E402
 from tests.contracts.test_unjudged import PLAIN, stack_around  # noqa: E402
 
 PATH = str(next(iter(rlcredit.tiny.__path__)))
@@ -138,6 +141,16 @@ def test_truncated_completions_have_no_tokens_and_texts_reach_operators(tmp_path
     assert 0 in lengths
     assert len(lengths) > 2
     assert any(name.startswith("credit/HICRA/") for name in trainer.state.log_history[0])
+
+
+def test_the_last_batch_is_a_rollout_with_texts_and_prompts_without_padding(tmp_path):
+    batch = train(tmp_path, [GRPO(), Entropy(), GTPO()], max_steps=1).stack.rollout
+    assert (batch.prompt_ids >= 0).sum(-1).tolist() == (batch.prompt_ids != TOKENIZER.pad_token_id).sum(-1).tolist()
+    page = collect_heatmap(batch, decode=make_piece_decoder(TOKENIZER))
+    assert [layer["name"] for layer in page["layers"]] == ["GRPO", "GTPO", "entropy", "surprisal"]
+    for row in page["rows"]:
+        assert "".join(row["tokens"]).strip()
+        assert re.fullmatch(r"\d \+ \d = \?", row["prompt"])
 
 
 def test_a_resumed_run_goes_on_with_what_operators_had_learned(tmp_path):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.cards.card import NONE, conclude_card, describe_batch_rewards
+from rlcredit.cards.card import NONE, conclude_card, describe_rewards_counted
 from rlcredit.cards.finding import Finding
 from rlcredit.statistics.t_test import paired_t_test
 from tests.rlcredit.cards.cards import made
@@ -43,9 +43,6 @@ def test_what_has_another_baseline_lies_elsewhere():
 
 
 def test_a_card_says_how_rewards_counted_where_they_are_not_verdicts():
-    batches = [
-        SimpleNamespace(resolution=SimpleNamespace(task=SimpleNamespace(rewards=rewards)))
-        for rewards in (None, "mine.length; right is a reward of 1 or more")
-    ]
-    said = [[(one.name, one.holds, one.sentence) for one in describe_batch_rewards(batch)] for batch in batches]
+    texts = "", "mine.length; right is a reward of 1 or more"
+    said = [[(one.name, one.holds, one.sentence) for one in describe_rewards_counted(text)] for text in texts]
     assert said == [[], [("reward functions", None, "mine.length; right is a reward of 1 or more")]]

@@ -7,14 +7,13 @@ import re
 
 import pytest
 
-from callbacks.probes.credit_heatmap import CreditHeatmap
 from callbacks.tokens.gtpo import GTPO
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_page import make_board_table, write_card_page
 from rlcredit.cards.operator_text import describe_operator
 from rlcredit.cards.ranking import Leaderboard, summarise_card
 from rlcredit.cards.stack_properties import StackProperty
-from rlcredit.pages.page_template import load_page_template
+from rlcredit.credit.heatmap import draw_heatmap
 from tests.rlcredit.cards.cards import made
 
 
@@ -136,7 +135,7 @@ STEAL = "<script>steal()</script>"
 @pytest.mark.parametrize(
     ("page", "sandbox"),
     [
-        (load_page_template(CreditHeatmap.TEMPLATE).render(content=DRAWN), "allow-scripts"),
+        (draw_heatmap(DRAWN), "allow-scripts"),
         (DATA.format(json.dumps(DRAWN)), "allow-scripts"),
         (STEAL, ""),
         (DATA.format(json.dumps(DRAWN)) + STEAL, "allow-scripts"),

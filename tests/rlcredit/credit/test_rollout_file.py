@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import save_file
 
 from callbacks import GRPO, GTPO, HICRA, SEPA, ConstantLambda, Entropy, StrategicGrams
-from rlcredit import CreditStack, Rollout
+from rlcredit import CreditStack, Rollout, credit_heatmap
 from rlcredit.credit.rollout import FACTS, NEUTRAL
 from rlcredit.credit.rollout_file import UNSAVED
 from tests.conftest import make_rollout
@@ -21,8 +21,21 @@ def test_facts_and_credit_come_back_and_neutral_fields_stay_neutral(tmp_path):
         one, two = getattr(credited, name), getattr(loaded, name)
         assert torch.equal(one, two) if isinstance(one, torch.Tensor) else one == two, name
     assert loaded.unwritten == credited.unwritten
+    assert [label for label, _ in loaded.trail] == ["GRPO", "GTPO", "HICRA"]
+    for (_, one), (_, two) in zip(loaded.trail, credited.trail, strict=True):
+        assert torch.equal(one, two)
+    assert credit_heatmap(loaded) == credit_heatmap(credited)
     again = CreditStack(STACK).assign(loaded)
     assert torch.equal(again.advantages, credited.advantages)
+
+
+def test_fields_that_share_their_memory_are_saved_each_for_itself(tmp_path):
+    credited = CreditStack([GRPO(), Entropy(), GTPO()]).assign(make_rollout([1.0, 0.0], group_size=2))
+    credited.ref_logprobs = credited.old_logprobs
+    credited.save(tmp_path / "batch.safetensors")
+    loaded = Rollout.load(tmp_path / "batch.safetensors")
+    assert torch.equal(loaded.signal, credited.entropy)
+    assert torch.equal(loaded.ref_logprobs, credited.old_logprobs)
 
 
 def test_shaped_rewards_are_not_lost(tmp_path):

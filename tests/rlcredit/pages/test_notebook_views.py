@@ -3,8 +3,8 @@ import re
 import pytest
 import torch
 
-from callbacks import GRPO, CreditHeatmap
-from rlcredit import Card, CreditStack
+from callbacks import GRPO
+from rlcredit import Card, CreditStack, credit_heatmap
 from rlcredit.pages.notebook_views import InlinePage, render_credit_rows
 from tests.conftest import make_rollout
 from tests.small_runs import ROOT
@@ -46,7 +46,7 @@ def test_a_rollout_shows_verdict_and_credit_of_its_completions():
 
 def test_the_heat_map_of_a_rollout_without_questions_is_a_page_for_a_notebook():
     credited = CreditStack([GRPO()]).assign(make_rollout())
-    page = CreditHeatmap().render_html(credited)
+    page = credit_heatmap(credited)
     assert page.startswith("<!doctype html>")
     assert '"stack": "GRPO"' in page
     assert page._repr_html_().startswith("<iframe srcdoc=")

@@ -1,0 +1,259 @@
+"""A card of one batch from a file, whoever has sampled it: what needs no run and no test policy."""
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from lightning.pytorch import Trainer
+from numpy.typing import NDArray
+
+from rlcredit.base.files import file_sha256
+from rlcredit.bridge.assignment import refuse_partial_rewards
+from rlcredit.bridge.bridged_stack import BridgedStack
+from rlcredit.bridge.stack_file import make_operators
+from rlcredit.cards.cache_key import fingerprint_configs
+from rlcredit.cards.card import ITSELF, ROLLOUT, UNTRAINED, Card, describe_card_stack, format_operator_stack
+from rlcredit.cards.card_batch import HEATED
+from rlcredit.cards.condition import CardCondition
+from rlcredit.cards.credit_effects import measure_credit_effects
+from rlcredit.cards.finding import Finding
+from rlcredit.cards.gradient_change import measure_gradient_change
+from rlcredit.cli.policy_arguments import load_named_policy
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.credit.contract import StackError
+from rlcredit.credit.heatmap import credit_heatmap
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.credit.rollout import Decode, Rollout
+from rlcredit.decoding.sampling import Sampling
+from rlcredit.outputs.code_versions import read_git_commit
+from rlcredit.policy.model_loading import find_embedded_policy, load_tokenizer
+from rlcredit.policy.pieces import make_piece_decoder
+from rlcredit.policy.policy import Policy
+from rlcredit.training.credit_gradients import compute_prompt_gradients
+from rlcredit.training.module import PolicyModule
+
+BATCHES = 3
+"""Batches of prompts whose gradients are compared, at least."""
+
+LARGEST = 4
+"""Prompts per batch of gradients, at most; as many as with every budget."""
+
+APART = 0.2
+"""Root mean square of log ratios from which on a policy is not the one that sampled a batch; 16 bits give less."""
+
+
+@dataclass
+class FileBatch:
+    """A batch from a file under one stack.
+
+    Args:
+        stack: Operators that have assigned credit.
+        rollout: Batch with the ledger as the operators left it.
+        page: Heat-map of some completions.
+        gradients: Gradient of the loss for each prompt, shape ``(P, D)`` float32; None without a policy.
+
+    """
+
+    stack: Sequence[CreditOperator]
+    rollout: Rollout
+    page: str = ""
+    gradients: NDArray[np.float32] | None = None
+
+
+@dataclass
+class RolloutCardBuilder:
+    """Builder of cards for one batch from a file and one baseline.
+
+    Args:
+        file: File that :meth:`Rollout.save` has written.
+        baseline: Condition with which all others are compared.
+        tokenizer: Folder, hub id, or ``tiny``: tokenizer of the batch, where it holds no texts.
+        model: Folder, hub id, or ``tiny``: policy whose gradients are compared.
+        adapter: Folder with the policy's adapter.
+        temperature: Temperature at which the batch was sampled.
+
+    Raises:
+        ValueError: the file is no batch, or nothing that credit can be given to.
+
+    """
+
+    file: Path
+    baseline: CardCondition
+    tokenizer: str | None = None
+    model: str | None = None
+    adapter: Path | None = None
+    temperature: float = 1.0
+    _decode: Decode | None = field(default=None, init=False)
+    _policy: Policy | None = field(default=None, init=False)
+    _apart: float = field(default=0.0, init=False)
+    _base: FileBatch | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Read the batch, its texts and its policy."""
+        self.rollout = read_batch_file(self.file)
+        if self.model or self.adapter:
+            named = argparse.Namespace(model=self.model, adapter=self.adapter, ckpt_path=None, config=None)
+            self._policy = load_named_policy(argparse.Namespace(**vars(named), raw=False, thinking=None)).policy
+            self._apart = self._fit_policy(self._policy)
+        if self.tokenizer:
+            location = find_embedded_policy(self.tokenizer) or Path(self.tokenizer).expanduser()
+            self._decode = make_piece_decoder(load_tokenizer(str(location)))
+        elif self._policy is not None:
+            self._decode = make_piece_decoder(self._policy.tokenizer)
+        if self._decode is not None and not self.rollout.has_fact("tokens"):
+            self.rollout.tokens = [self.rollout.list_texts(row, self._decode) for row in range(len(self.rollout.mask))]
+
+    @property
+    def name(self) -> str:
+        """Name of the batch, which folders can have."""
+        return re.sub(r"[^\w.-]+", "-", self.file.stem).strip("-.") or "batch"
+
+    def build_card(self, candidate: CardCondition) -> Card:
+        """Return the card of a condition.
+
+        Raises:
+            StackError: an operator needs what the batch does not hold.
+
+        """
+        if self._base is None:
+            self._base = self._measure_condition(self.baseline)
+        base = self._base
+        itself = candidate.content["trainer"] == self.baseline.content["trainer"]
+        batch = base if itself else self._measure_condition(candidate)
+        candidate.refuse_edits()
+        facts = self.rollout
+        card = Card(
+            candidate.name,
+            self.name,
+            self.baseline.name,
+            ROLLOUT,
+            (candidate.origin, str(self.file), self.baseline.origin),
+            format_operator_stack(batch.stack),
+            format_operator_stack(base.stack),
+            read_git_commit(),
+            (file_sha256(self.file), fingerprint_configs([self.baseline.content])),
+            **describe_card_stack(batch, base),
+            policy=self._name_policy(),
+        )
+        card.sections = {"batch": self._measure_effects(batch, base)}
+        if batch.gradients is not None:
+            size = max(1, min(LARGEST, len(facts.mask) // facts.group_size // BATCHES))
+            gradient = [*measure_gradient_change(batch, base, size), _describe_distance(self._apart)]
+            card.sections = {**card.sections, "gradient": gradient}
+        card.verdict = ITSELF if itself else UNTRAINED
+        card.sentence = f"{_describe_batch(facts)}. No run says what is learnt from it."
+        return card
+
+    def _name_policy(self) -> str:
+        """Return the options that name tokenizer and policy."""
+        named = {"--tokenizer": self.tokenizer, "--model": self.model, "--adapter": self.adapter}
+        shown = [f"{option} {value}" for option, value in named.items() if value is not None]
+        return " ".join([*shown, f"--temperature {self.temperature:g}"] if self._policy else shown)
+
+    def _measure_condition(self, condition: CardCondition) -> FileBatch:
+        """Assign credit to the batch twice, so that gates are open and averages have begun; measure the second time."""
+        stack = BridgedStack(make_operators(condition.content["trainer"]["callbacks"], condition.origin))
+        self._refuse_missing(stack)
+        stack.assign(self.rollout)
+        credited = stack.assign(self.rollout)
+        credited.sources = self.rollout.sources
+        page = credit_heatmap(credited, completions=HEATED, decode=self._decode)
+        gradients = None if self._policy is None else self._compute_gradients(self._policy, credited)
+        return FileBatch(stack.operators, credited, page, gradients)
+
+    def _refuse_missing(self, stack: BridgedStack) -> None:
+        """Refuse a stack that needs what the batch does not hold."""
+        name, needs = shorten_name(self.file.name), stack.list_needs()
+        if "decode" in needs and not self.rollout.has_fact("tokens"):
+            raise StackError(
+                f"{needs['decode']} reads the texts of tokens, which {name} does not hold. Name the tokenizer: "
+                "--tokenizer FOLDER."
+            )
+        facts = ("old_logprobs", "entropy", "ref_logprobs", "sum_pi_squared", "prompt_ids")
+        given = {fact: self.rollout.has_fact(fact) or None for fact in facts}
+        stack.refuse_missing({**given, "decode": True}, name)
+        verdicts = None if self.rollout.task_rewards is None else self.rollout.verdicts
+        refuse_partial_rewards(stack, self.rollout.given_rewards, verdicts, "Give verdicts as `correct`")
+
+    def _measure_effects(self, batch: FileBatch, base: FileBatch) -> list[Finding]:
+        """Return the effects on the batch; a bound on credit is one for rewards from zero to one."""
+        found = list(measure_credit_effects(batch, base))
+        rewards = self.rollout.judged_rewards
+        inside = not ((rewards < 0) | (rewards > 1)).any()
+        return [each for each in found if inside or each.name != "saturated"]
+
+    def _fit_policy(self, policy: Policy) -> float:
+        """Move the batch to the policy's device, and return how far its log-probabilities lie from the policy's."""
+        device = next(policy.parameters()).device
+        for name, value in vars(self.rollout).items():
+            if isinstance(value, torch.Tensor):
+                vars(self.rollout)[name] = value.to(device)
+        facts = self.rollout
+        largest, known = int(facts.completion_ids[facts.mask].max()), policy.lm.get_input_embeddings().num_embeddings
+        if largest >= known or not facts.has_fact("prompt_ids"):
+            lacking = f"token {largest}, and {policy.path} has {known}" if largest >= known else "no prompts"
+            raise ValueError(f"{shorten_name(self.file.name)} holds {lacking}. Leave --model out.")
+        module, trainer = self._make_module(policy)
+        tensors = (facts.prompt_ids, facts.completion_ids, facts.mask)
+        own = module.scorer.score_without_graph(*tensors, self.temperature, trainer.precision_plugin.forward_context)
+        if not facts.has_fact("old_logprobs"):
+            facts.old_logprobs = own.logprobs
+        return float((own.logprobs - facts.old_logprobs)[facts.mask].square().mean().sqrt())
+
+    def _make_module(self, policy: Policy) -> tuple[PolicyModule, Trainer]:
+        quiet = dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary", "enable_checkpointing"), False)
+        sampling = Sampling(temperature=self.temperature)
+        return PolicyModule(policy=policy, sampling=sampling), Trainer(accelerator="cpu", devices=1, **quiet)
+
+    def _compute_gradients(self, policy: Policy, credited: Rollout) -> NDArray[np.float32]:
+        """Return the gradient of the loss of each prompt."""
+        module, trainer = self._make_module(policy)
+        shares = compute_prompt_gradients(trainer, module, credited, credited.credit)
+        return torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares]).cpu().numpy()
+
+
+def read_batch_file(file: Path) -> Rollout:
+    """Return the batch of a file, ready to get credit.
+
+    Raises:
+        ValueError: the file is no batch, or holds rewards that are none.
+
+    """
+    if not file.is_file():
+        raise ValueError(f"--rollout: there is no file {shorten_name(str(file))}. Write one with Rollout.save.")
+    rollout = Rollout.load(file)
+    if not rollout.mask.any():
+        raise ValueError(f"{shorten_name(file.name)} holds no token. Its mask is empty.")
+    for name, values in (("correct", rollout.verdicts), ("rewards", rollout.judged_rewards)):
+        if not values[rollout.judged].isfinite().all():
+            row = int((~values.isfinite() & rollout.judged).nonzero()[0])
+            raise ValueError(
+                f"{shorten_name(file.name)}: {name} is {values[row]:g} in row {row}. Set judged to false where nobody "
+                "can tell."
+            )
+    if rollout.ref_log_ratio is None and rollout.ref_logprobs is not None:
+        rollout.ref_log_ratio = rollout.old_logprobs - rollout.ref_logprobs
+    return rollout
+
+
+def _describe_distance(apart: float) -> Finding:
+    """Return how far the policy lies from the one that sampled the batch."""
+    other = "The policy is not the one that sampled this batch, or not at this temperature: the gradient is weighted."
+    sentence = "The policy is the one that sampled this batch." if apart < APART else other
+    return Finding("distance", "distance of log-probabilities", apart, "nats", sentence=sentence)
+
+
+def _describe_batch(rollout: Rollout) -> str:
+    """Return what a batch is, in words."""
+    rows, tokens = int(rollout.mask.any(-1).sum()), int(rollout.mask.sum())
+    prompts = len(rollout.mask) // rollout.group_size
+    rewards = rollout.rewards[rollout.judged & rollout.mask.any(-1)]
+    if ((rewards == 0) | (rewards == 1)).all():
+        said = f"{100 * rewards.mean():.0f} % right" if len(rewards) else "none judged"
+    else:
+        said = f"rewards from {rewards.min():.3g} to {rewards.max():.3g}"
+    return f"{rows:,} completions of {prompts:,} prompts at step {rollout.step}, {said}, {tokens:,} tokens in all"

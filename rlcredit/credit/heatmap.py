@@ -1,0 +1,187 @@
+"""Credit as colour: every token of some completions, before and after every operator, in one page."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlcredit.credit.rollout import Decode, Rollout, evenly_spaced_rows
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.uncertainty import surprisal
+from rlcredit.pages.notebook_views import InlinePage
+
+TEMPLATE = Path(__file__).with_suffix(".html")
+"""Template of the page."""
+
+
+def credit_heatmap(
+    rollout: Rollout,
+    advantages: Tensor | Mapping[str, Tensor] | None = None,
+    *,
+    completions: int = 8,
+    decode: Decode | None = None,
+) -> InlinePage:
+    """Return a page on which the tokens of some completions are coloured by their credit.
+
+    A notebook shows the page, which loads nothing; its method ``save`` writes it. Every token stands above one tick for
+    each ledger, and for entropy, surprisal and the planning mask where these are known.
+
+    Args:
+        rollout: Rollout from a stack, from a bridge (``stack.rollout``), from :meth:`Rollout.load`, or of tensors.
+        advantages: Credit to show, shape ``(B, T)``, or ``(B,)`` where all tokens of a completion have the same;
+            several ledgers by name to compare them. What the operators of the rollout have written if None.
+        completions: Number of completions, taken evenly from those that have tokens.
+        decode: Function from token ids to the text of each, where the rollout has no texts; ids are shown without.
+
+    Raises:
+        ValueError: advantages have another shape than the mask, or are not finite at a sampled token.
+
+    Example:
+        >>> ids = torch.tensor([[5, 6], [7, 8]])
+        >>> known = {"old_logprobs": torch.zeros(2, 2), "entropy": torch.zeros(2, 2), "tokens": [[], []]}
+        >>> rollout = Rollout(0, 2, ids[:, :0], ids, ids > 0, correct=torch.tensor([1.0, 0.0]), **known)
+        >>> page = credit_heatmap(rollout, {"flat": torch.tensor([0.5, -0.5]), "mine": torch.ones(2, 2)})
+        >>> page.startswith("<!doctype html>"), '"tokens": ["5 ", "6 "]' in page
+        (True, True)
+
+    """
+    if advantages is not None:
+        named = advantages if isinstance(advantages, Mapping) else {"advantages": advantages}
+        rollout = copy.copy(rollout)
+        rollout.trail = tuple((name, _read_advantages(name, values, rollout.mask)) for name, values in named.items())
+    return draw_heatmap(collect_heatmap(rollout, completions, decode))
+
+
+def _read_advantages(name: str, values: Tensor, mask: Tensor) -> Tensor:
+    """Return advantages of every token."""
+    values = values.detach().to(mask.device).float()
+    if values.shape == mask.shape[:1]:
+        values = values[:, None].expand(mask.shape)
+    if values.shape != mask.shape:
+        raise ValueError(
+            f"{name} has shape {tuple(values.shape)}, expected {tuple(mask.shape)} as the mask, or one value per "
+            "completion."
+        )
+    if not values[mask].isfinite().all():
+        row, place = ((~values.isfinite()) & mask).nonzero()[0].tolist()
+        raise ValueError(f"{name} is {values[row, place]:g} at row {row}, token {place}. Credit is finite.")
+    return values
+
+
+def draw_heatmap(content: Mapping[str, Any], *, embedded: bool = False) -> InlinePage:
+    """Return the page of what :func:`collect_heatmap` returns.
+
+    Args:
+        content: What the page shows.
+        embedded: Whether the page stands in another one.
+
+    """
+    from rlcredit.pages.page_template import load_page_template  # noqa: PLC0415  (credit itself needs no templates)
+
+    return InlinePage(load_page_template(TEMPLATE).render(content=content, embedded=embedded))
+
+
+def collect_heatmap(rollout: Rollout, completions: int = 8, decode: Decode | None = None) -> dict[str, Any]:
+    """Return what the page shows, as JSON knows it; arguments as for :func:`credit_heatmap`."""
+    signals = _list_signals(rollout)
+    trail = rollout.trail
+    if not trail and ("advantages" not in rollout.unwritten or not signals):
+        trail = (("advantages", rollout.advantages),)
+    rows, layers, errors = _choose_rows(rollout, completions), [], None
+    shown: list[tuple[str, Tensor, bool]] = [(label, ledger[rows], True) for label, ledger in trail]
+    if rollout.truth is not None:
+        errors = rollout.truth.error[: len(rows)]
+        shown.append(("true credit", rollout.truth.credit[: len(rows)], True))
+    shown += [(name, values[rows], False) for name, values in signals.items()]
+    mask, credit = rollout.mask[rows].cpu(), [ledger[rows][rollout.mask[rows]] for _, ledger in trail]
+    for number, (name, values, signed) in enumerate(shown):
+        scale = colour_scale(torch.cat(credit) if number < len(credit) else values.cpu()[mask])
+        layers.append({"name": name, "signed": signed, "scale": scale, "errors": name == "true credit"})
+    return {
+        "title": f"Credit at step {rollout.step}",
+        "stack": " \u2192 ".join(label for label, _ in trail) or "verdicts as credit",
+        "layers": layers,
+        "shown": max(len(credit) - 1, 0),
+        "rows": [_describe_completion(rollout, row, place, shown, errors, decode) for place, row in enumerate(rows)],
+    }
+
+
+def _list_signals(rollout: Rollout) -> dict[str, Tensor]:
+    """Return what is known of every token beside its credit, by name."""
+    signals = {"entropy": rollout.entropy} if rollout.has_fact("entropy") else {}
+    signals |= {"surprisal": surprisal(rollout.old_logprobs)} if rollout.has_fact("old_logprobs") else {}
+    return signals | ({"planning": rollout.plan_mask.float()} if rollout.plan_mask.any() else {})
+
+
+def _choose_rows(rollout: Rollout, completions: int) -> list[int]:
+    """Choose completions: those whose true credit is known, or some that have tokens, at equal distances."""
+    if rollout.truth is not None:
+        return list(rollout.truth.rows[:completions])
+    there = rollout.mask.any(-1).nonzero().squeeze(-1).tolist()
+    return [there[place] for place in evenly_spaced_rows(len(there), completions)] if there else []
+
+
+def _describe_completion(
+    rollout: Rollout,
+    row: int,
+    place: int,
+    shown: Sequence[tuple[str, Tensor, bool]],
+    errors: Tensor | None,
+    decode: Decode | None,
+) -> dict[str, Any]:
+    """Return one completion with the values of every layer."""
+    mask, judged = rollout.mask[row].cpu(), bool(rollout.judged[row])
+    record: dict[str, Any] = {
+        "prompt": _find_prompt_text(rollout, row, decode),
+        "tokens": rollout.list_texts(row, decode),
+        "correct": rollout.correct[row].item() if judged else None,
+        "reward": rollout.rewards[row].item() if judged else None,
+        "values": [[round(v, 4) for v in values[place].cpu()[mask].tolist()] for _, values, _ in shown],
+        "alternatives": list_alternatives(rollout, row),
+        "continuations": list_continuations(rollout, row),
+    }
+    if errors is not None:
+        record["errors"] = [round(e, 4) for e in errors[place].cpu()[mask[: errors.shape[1]]].tolist()]
+    return record
+
+
+def _find_prompt_text(rollout: Rollout, row: int, decode: Decode | None) -> str:
+    """Return the prompt of a completion, its number where nobody knows its text."""
+    number = row // rollout.group_size
+    if rollout.sources:
+        return rollout.sources[number][1].text
+    ids = rollout.prompt_ids[row]
+    text = "".join(decode(ids[ids >= 0].tolist())) if decode is not None and len(ids) else ""
+    return text or f"prompt {number + 1}"
+
+
+def colour_scale(values: Tensor) -> float:
+    """Return the size at which a colour is full: the quantile 0.98 of sizes, or the largest where that is zero."""
+    sizes = values.abs().double()
+    return torch.quantile(sizes, 0.98).item() or sizes.max().item() or 1.0
+
+
+def list_alternatives(rollout: Rollout, row: int) -> dict[int, list[tuple[str, float, float]]]:
+    """Return text, probability and credit of the tokens that have credit without being sampled, by place."""
+    listed: dict[int, list[tuple[str, float, float]]] = {}
+    if rollout.alternatives is not None:
+        own = rollout.alternatives.keep(rollout.alternatives.rows == row)
+        texts = rollout.lookahead.decode_tokens(own.tokens) if rollout.lookahead else map(str, own.tokens.tolist())
+        numbers = zip(own.places.tolist(), texts, own.logprobs.exp().tolist(), own.weights.tolist(), strict=True)
+        for place, text, probability, weight in numbers:
+            listed.setdefault(place, []).append((text, round(probability, 4), round(weight, 4)))
+    return listed
+
+
+def list_continuations(rollout: Rollout, row: int) -> dict[int, list[tuple[int, float]]]:
+    """Return length and mean credit of the continuations that leave a completion, by place."""
+    listed: dict[int, list[tuple[int, float]]] = {}
+    if rollout.continuations is not None:
+        own = rollout.continuations.keep(rollout.continuations.rows == row)
+        credit = masked_mean(own.credit, own.mask, dim=-1)
+        for place, length, mean in zip(own.places.tolist(), own.mask.sum(-1).tolist(), credit.tolist(), strict=True):
+            listed.setdefault(place, []).append((length, round(mean, 4)))
+    return listed
