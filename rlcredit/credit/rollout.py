@@ -258,13 +258,19 @@ class Rollout:
         title = f"Rollout at step {self.step}: {completions // group} prompts x {group} completions"
         shown = []
         for row in self.evenly_spaced_rows(SHOWN_ROWS):
-            verdict = "right" if self.correct[row] > 0.5 else "wrong"
             credit = self.advantages[row][self.mask[row]].tolist()
-            label = f"prompt {row // group}: {verdict if self.judged[row] else 'unjudged'}"
+            label = f"prompt {row // group}: {self._describe_outcome(row)}"
             shown.append((label, list(zip(self.list_texts(row), credit, strict=False))))
         return render_credit_rows(
             title, shown, "Green: more likely. Red: less likely. Point at a token for its number."
         )
+
+    def _describe_outcome(self, row: int) -> str:
+        """Return the verdict on a completion, or its reward where rewards are no verdicts."""
+        reward = self.given_rewards[row].item()
+        if not self.judged[row]:
+            return "unjudged"
+        return {0.0: "wrong", 1.0: "right"}.get(reward, f"reward {reward:.3g}")
 
     def list_texts(self, row: int, decode: Decode | None = None) -> list[str]:
         """Return the texts of the sampled tokens of a row; where nobody gave any, decoded ones, or token ids.

@@ -31,6 +31,8 @@ def test_a_rollout_shows_verdict_and_credit_of_its_completions():
     rollout = make_rollout()
     rollout.judged = torch.tensor([True] * 7 + [False])
     shown = rollout._repr_html_()
+    assert "right" in shown
+    assert "wrong" in shown
     assert "Rollout at step 3: 2 prompts x 4 completions" in shown
     assert re.findall(r"prompt \d: (\w+)", shown) == [
         "right",
@@ -42,6 +44,15 @@ def test_a_rollout_shows_verdict_and_credit_of_its_completions():
         "wrong",
         "unjudged",
     ]
+
+
+def test_a_reward_that_is_no_verdict_is_shown_as_a_number(rollout):
+    rollout.task_rewards = 0.6 * rollout.correct
+    rollout.judged[1] = False
+    shown = rollout._repr_html_()
+    assert "right" not in shown
+    for label in ("reward 0.6", "wrong", "unjudged"):
+        assert label in shown
 
 
 def test_the_heat_map_of_a_rollout_without_questions_is_a_page_for_a_notebook():
