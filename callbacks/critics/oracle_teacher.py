@@ -11,7 +11,6 @@ class OracleTeacher(
     writes="returns",
     neutral={"completions": 0},
     costly=True,
-    rewards="binary",
 ):
     """Replace the returns of some completions by the share of right ones among continuations of every prefix.
 

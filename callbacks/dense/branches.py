@@ -15,9 +15,7 @@ from rlcredit.formulas.parameter_choices import require_choice
 ForkRule = Literal["threshold", "random", "entropy_rank"]
 
 
-class Branches(
-    CreditOperator, reads="correct judged oracle", writes="advantages continuations", costly=True, rewards="binary"
-):
+class Branches(CreditOperator, reads="correct judged oracle", writes="advantages continuations", costly=True):
     r"""Continue every completion from some of its prefixes, and train on the continuations too.
 
     .. math:: w_k \sum_{t \text{ behind } k \text{ forks}} \Bigl(Q_k - \frac{1}{W} \sum_w r_{k,w}\Bigr)

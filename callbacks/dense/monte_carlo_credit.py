@@ -47,9 +47,7 @@ def optimal_baseline_credit(credit: Tensor, logprobs: Tensor) -> Tensor:
     return (credit * token_odds(logprobs)).to(credit.dtype)
 
 
-class MonteCarloCredit(
-    CreditOperator, reads="correct judged oracle tokens", writes="advantages", costly=True, rewards="binary"
-):
+class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", writes="advantages", costly=True):
     r"""Give every token the difference that its segment makes, :math:`A_t = V_{end} - V_{start}`.
 
     The value of a prefix is the share of right ones among its continuations by the policy itself; at the end it is the

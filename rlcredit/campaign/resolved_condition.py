@@ -62,6 +62,8 @@ class ResolvedCondition:
         config = copy.deepcopy(self.leaves)
         del config["seed_everything"], config["condition"], config["threads"], config["model"]["optimizer"]
         del config["trainer"]["default_root_dir"], config["trainer"]["callbacks"], config["trainer"]["logger"]
+        if config["data"]["init_args"].get("rewards") is None:  # earlier versions had no such argument
+            config["data"]["init_args"].pop("rewards", None)
         return hash_config(
             {
                 **config,

@@ -176,7 +176,8 @@ class RolloutCardBuilder:
         facts = ("old_logprobs", "entropy", "ref_logprobs", "sum_pi_squared", "prompt_ids")
         given = {fact: self.rollout.has_fact(fact) or None for fact in facts}
         stack.refuse_missing({**given, "decode": True}, name)
-        verdicts = None if self.rollout.task_rewards is None else self.rollout.verdicts
+        known = self.rollout.correct[self.rollout.judged]
+        verdicts = self.rollout.verdicts if ((known == 0) | (known == 1)).all() else None
         refuse_partial_rewards(stack, self.rollout.given_rewards, verdicts, "Give verdicts as `correct`")
 
     def _measure_effects(self, batch: FileBatch, base: FileBatch) -> list[Finding]:

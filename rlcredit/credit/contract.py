@@ -39,7 +39,7 @@ class OperatorContract:
     proposes the ``usual`` one. An operator that runs a model, or has one run for it, is ``costly``. ``neutral`` holds
     arguments with which the operator is the identity, as in ``neutral={"beta": 0.0}``; tests, cards and the reference
     read it. An operator whose ``rewards`` are ``"binary"`` means something only where one stands for right and zero for
-    wrong; it is refused where rewards are other numbers.
+    wrong; it is refused where rewards are other numbers. One that reads the oracle is, unless it says otherwise.
     """
 
     reads: frozenset[str] = frozenset()
@@ -69,7 +69,8 @@ class OperatorContract:
         cls.usual = usual
         cls.costly = costly or cls.costly
         cls.neutral = MappingProxyType(dict(neutral or {}))
-        cls.rewards = cls.rewards if rewards is None else rewards
+        counts_right: RewardKind = "binary" if cls.writes and "oracle" in cls.reads else cls.rewards
+        cls.rewards = counts_right if rewards is None else rewards
         if cls.rewards not in get_args(RewardKind):
             raise TypeError(f'{cls.__name__} declares rewards={rewards!r}; expected "real" or "binary".')
         if odd := sorted(cls.neutral.keys() - inspect.signature(cls).parameters.keys()):

@@ -14,9 +14,8 @@ from callbacks.dense.tempo import tempo_advantages
 from callbacks.episode.grpo import grpo_advantages
 from callbacks.tokens.conflict_mask import conflict_weights, leading_conflicts
 from callbacks.tokens.gtpo import gtpo_weights
-from callbacks.tokens.ktae import key_token_values
 from docs.numbers import require_claim
-from rlcredit.formulas.contingency_tables import fisher_p_values, information_gain
+from rlcredit.formulas.contingency_tables import fisher_p_values, information_gain, key_token_values
 from rlcredit.formulas.groups import leave_one_out_deviations
 from rlcredit.formulas.prefixes import companion_sums, prefix_values, shared_token_mask
 from rlcredit.formulas.segments import segment_differences
@@ -58,7 +57,7 @@ def prime_code(ratios: Tensor) -> Tensor:
 
 
 def ktae_code(table: Tensor, uses: Tensor, tokens: Tensor) -> Tensor:
-    """Value of a token with both weights one, as `callbacks.tokens.ktae.key_token_values` has it, shape ``(N,)``."""
+    """Value of a token with both weights one, as `key_token_values` has it, shape ``(N,)``."""
     return key_token_values(table, uses, tokens, frequency=1.0)
 
 

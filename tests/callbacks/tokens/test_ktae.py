@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from callbacks.tokens.ktae import KTAE, key_token_credit, key_token_values
+from callbacks.tokens.ktae import KTAE, key_token_credit
+from rlcredit.formulas.contingency_tables import key_token_values
 from tests.callbacks.rollouts import numbers, rollout_of_ids
 
 END, KEY, FILL = 0, 1, 2
