@@ -17,6 +17,10 @@ Flat = dict[str, Any]
 ABSENT = "nothing"
 
 
+NEW_DEFAULTS = {"solved_at": 1.0}
+"""Defaults, other than None, of arguments that earlier versions did not have, or had in some classes only."""
+
+
 def flatten_config(node: Any, path: str = "") -> Flat:
     """Return the leaves of a configuration by their dotted paths.
 
@@ -42,7 +46,9 @@ def hash_config(config: Any) -> str:
 def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("declared", "executed")) -> list[str]:
     """Return one line for each leaf that differs, with both values; types count, so 1 is not true.
 
-    A dotted path and its former form are one value.
+    A dotted path and its former form are one value. An argument that one side does not have is equal to its default on
+    the other if this is None, or one of :data:`NEW_DEFAULTS`: a version that lacks an argument acts as if it were not
+    given.
 
     Args:
         declared: Nested mappings and lists that were declared.
@@ -52,6 +58,8 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
     Example:
         >>> list_differences({"model": {"lr": 0.1, "eta": 0.5}}, {"model": {"lr": 0.1}})
         ['model.eta: declared 0.5, executed nothing']
+        >>> list_differences({"lr": 0.1}, {"lr": 0.1, "rewards": None, "solved_at": 1.0})
+        []
         >>> list_differences({"by": "rlcredit.engines.in_process"}, {"by": "rlcredit.decoding.in_process"})
         []
 
@@ -60,6 +68,8 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
 
     def meaning(leaves: Mapping[str, Any], name: str) -> str:
         value = leaves.get(name)
+        if value is None or NEW_DEFAULTS.get(name.rpartition(".")[2]) == value:
+            return ABSENT
         return repr(resolve_former_path(value)) if isinstance(value, str) else shown(leaves, name)
 
     def shown(leaves: Mapping[str, Any], name: str) -> str:

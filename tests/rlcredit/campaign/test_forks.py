@@ -83,6 +83,7 @@ def test_runs_end_with_their_server_and_the_next_run_has_another(tmp_path):
     pid = pid_of(tmp_path)
     server.popen.kill()
     assert waited(run) == -signal.SIGKILL
+    server.popen.wait(timeout=10)
     end = time.monotonic() + 10
     while read_start_time(pid) is not None:
         assert time.monotonic() < end
