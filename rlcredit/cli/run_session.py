@@ -30,8 +30,8 @@ def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str
         to: Destination that the record was delivered to; None if it was not delivered.
 
     Example:
-        >>> print(describe_run_results(RunFolder("runs/grpo-seed0"), None))
-        results are in runs/grpo-seed0, the adapter in runs/grpo-seed0/adapter
+        >>> print(describe_run_results(RunFolder("runs/mine-seed0"), None))
+        results are in runs/mine-seed0, the adapter in runs/mine-seed0/adapter
 
     """
     lines = [f"results are in {folder.path}, the adapter in {folder.adapter}"]

@@ -8,7 +8,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlcredit.formulas.contingency_tables import class_counts, fisher_p_values, information_gain
+    from rlcredit.formulas.contingency_tables import (
+        class_counts,
+        fisher_p_values,
+        information_gain,
+        key_token_values,
+    )
     from rlcredit.formulas.gates import AdaptiveEta, gate_statistics
     from rlcredit.formulas.gradient_vectors import gram_matrix, inner_product, vector_agreement
     from rlcredit.formulas.groups import (
@@ -96,6 +101,7 @@ __all__ = [
     "inner_product",
     "judged_counts",
     "kept_token_share",
+    "key_token_values",
     "last_token_mask",
     "leave_one_out_deviations",
     "leave_one_out_means",

@@ -2,7 +2,7 @@ from rlcredit.cli.run_session import describe_run_results
 from rlcredit.record import MLflowDestination
 from rlcredit.run_folder.layout import RunFolder
 
-FOLDER = RunFolder("runs/grpo-seed0")
+FOLDER = RunFolder("elsewhere/grpo-seed0")
 
 
 def to(address):
@@ -11,7 +11,7 @@ def to(address):
 
 def test_a_database_is_opened_by_the_command_that_is_named():
     assert describe_run_results(FOLDER, to("sqlite:////home/me/mlflow.db")).splitlines() == [
-        "results are in runs/grpo-seed0, the adapter in runs/grpo-seed0/adapter",
+        "results are in elsewhere/grpo-seed0, the adapter in elsewhere/grpo-seed0/adapter",
         "in MLflow: run grpo-seed0 of experiment tiny, mlflow ui --backend-store-uri sqlite:////home/me/mlflow.db",
     ]
 
