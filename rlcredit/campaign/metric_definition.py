@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from rlcredit.campaign.config_differences import flatten_config, list_differences
+from rlcredit.campaign.config_differences import NEW_DEFAULTS, flatten_config, list_differences
 from rlcredit.campaign.declaration import CampaignDeclaration
 
 OF_TRAINING = (
@@ -15,9 +15,6 @@ OF_TRAINING = (
 
 NEW = ("system", "shots", "held_out_completions", "held_out_k", "tolerance", "verifier", "rewards")
 """Arguments that earlier versions did not have; where they are empty, all is as it was."""
-
-SOLVED_AT = 1.0
-"""Default of ``solved_at``, which in earlier versions only some tasks had."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +43,7 @@ def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str
     """
     task = {key: value for key, value in config["data"]["init_args"].items() if key not in OF_TRAINING}
     task = {key: value for key, value in task.items() if value or key not in NEW}
-    task = {key: value for key, value in task.items() if (key, value) != ("solved_at", SOLVED_AT)}
+    task = {key: value for key, value in task.items() if (key, value) not in NEW_DEFAULTS.items()}
     if declaration.held_out.questions == "by_seed":
         task["generator_seed"] = "by_seed"
     settings = {"data": {**config["data"], "init_args": task}}

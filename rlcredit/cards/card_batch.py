@@ -22,7 +22,7 @@ from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.oracle import Oracle, TrueCredit
 from rlcredit.preflight.memory import estimate_memory
-from rlcredit.training.credit_gradients import compute_prompt_gradients
+from rlcredit.training.credit_gradients import compute_prompt_vectors
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
@@ -207,8 +207,7 @@ class _BatchRecorder(
         if self.seen_before != 2:
             return {}
         self._begin_part(f"gradients of {self.budget.prompts} prompts")
-        shares = compute_prompt_gradients(trainer, module, rollout, credit)
-        vectors = torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares])
+        vectors = compute_prompt_vectors(trainer, module, rollout, credit)
         decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
         rollout.truth = self._measure_true_credit(rollout)
         self.found = {

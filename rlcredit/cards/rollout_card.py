@@ -30,20 +30,19 @@ from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.outputs.code_versions import read_git_commit
-from rlcredit.policy.model_loading import find_embedded_policy, load_tokenizer
+from rlcredit.policy.model_loading import load_tokenizer
 from rlcredit.policy.pieces import make_piece_decoder
 from rlcredit.policy.policy import Policy
-from rlcredit.training.credit_gradients import compute_prompt_gradients
+from rlcredit.training.credit_gradients import compute_prompt_vectors
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.nan_and_mismatch import rms_difference
+from rlcredit.training.scored_samples import ROUNDED
 
 BATCHES = 3
 """Batches of prompts whose gradients are compared, at least."""
 
 LARGEST = 4
 """Prompts per batch of gradients, at most; as many as with every budget."""
-
-APART = 0.2
-"""Root mean square of log ratios from which on a policy is not the one that sampled a batch; 16 bits give less."""
 
 
 @dataclass
@@ -96,12 +95,12 @@ class RolloutCardBuilder:
         """Read the batch, its texts and its policy."""
         self.rollout = read_batch_file(self.file)
         if self.model or self.adapter:
-            named = argparse.Namespace(model=self.model, adapter=self.adapter, ckpt_path=None, config=None)
-            self._policy = load_named_policy(argparse.Namespace(**vars(named), raw=False, thinking=None)).policy
+            unnamed = dict.fromkeys(("ckpt_path", "config", "thinking", "engine"))
+            named = argparse.Namespace(model=self.model, adapter=self.adapter, raw=False, **unnamed)
+            self._policy = load_named_policy(named).policy
             self._apart = self._fit_policy(self._policy)
         if self.tokenizer:
-            location = find_embedded_policy(self.tokenizer) or Path(self.tokenizer).expanduser()
-            self._decode = make_piece_decoder(load_tokenizer(str(location)))
+            self._decode = make_piece_decoder(load_tokenizer(Policy(self.tokenizer).location))
         elif self._policy is not None:
             self._decode = make_piece_decoder(self._policy.tokenizer)
         if self._decode is not None and not self.rollout.has_fact("tokens"):
@@ -203,7 +202,7 @@ class RolloutCardBuilder:
         own = module.scorer.score_without_graph(*tensors, self.temperature, trainer.precision_plugin.forward_context)
         if not facts.has_fact("old_logprobs"):
             facts.old_logprobs = own.logprobs
-        return float((own.logprobs - facts.old_logprobs)[facts.mask].square().mean().sqrt())
+        return rms_difference(own.logprobs, facts.old_logprobs, facts.mask)
 
     def _make_module(self, policy: Policy) -> tuple[PolicyModule, Trainer]:
         quiet = dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary", "enable_checkpointing"), False)
@@ -213,8 +212,7 @@ class RolloutCardBuilder:
     def _compute_gradients(self, policy: Policy, credited: Rollout) -> NDArray[np.float32]:
         """Return the gradient of the loss of each prompt."""
         module, trainer = self._make_module(policy)
-        shares = compute_prompt_gradients(trainer, module, credited, credited.credit)
-        return torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares]).cpu().numpy()
+        return compute_prompt_vectors(trainer, module, credited, credited.credit).cpu().numpy()
 
 
 def read_batch_file(file: Path) -> Rollout:
@@ -244,7 +242,7 @@ def read_batch_file(file: Path) -> Rollout:
 def _describe_distance(apart: float) -> Finding:
     """Return how far the policy lies from the one that sampled the batch."""
     other = "The policy is not the one that sampled this batch, or not at this temperature: the gradient is weighted."
-    sentence = "The policy is the one that sampled this batch." if apart < APART else other
+    sentence = "The policy is the one that sampled this batch." if apart < ROUNDED else other
     return Finding("distance", "distance of log-probabilities", apart, "nats", sentence=sentence)
 
 

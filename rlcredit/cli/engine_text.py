@@ -1,9 +1,9 @@
 """The engine that a command line names, such as ``VLLMServer(url="http://127.0.0.1:8000")``."""
 
-from jsonargparse import ArgumentError, ArgumentParser
+from jsonargparse import ArgumentError
 
 from rlcredit.config.call_form import CallFormError
-from rlcredit.config.class_paths import refuse_misplaced_class
+from rlcredit.config.class_paths import instantiate_described_class
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.error_messages import find_root_cause
 from rlcredit.config.strict_yaml import parse_yaml
@@ -26,13 +26,10 @@ def build_engine(text: str) -> Engine:
         1
 
     """
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_subclass_arguments(Engine, "engine")
     try:
         described = expand_call_forms({"engine": parse_yaml(text)}, {"engine": Engine})["engine"]
-        config = parser.parse_object({"engine": {"class_path": described} if isinstance(described, str) else described})
-        refuse_misplaced_class(config["engine"], Engine, "engine")
-        return parser.instantiate_classes(config)["engine"]
+        described = {"class_path": described} if isinstance(described, str) else described
+        return instantiate_described_class(described, Engine, "engine")
     except (ArgumentError, CallFormError, ValueError, TypeError) as error:
         names = " or ".join(cls.__name__ for cls in SHIPPED)
         cause = " ".join(str(find_root_cause(error)).split())

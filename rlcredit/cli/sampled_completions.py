@@ -7,9 +7,9 @@ import torch
 
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.decoding.scored_samples import sample_with_scores
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import Conversation
+from rlcredit.training.scored_samples import sample_with_scores
 from rlcredit.verification.verifiers import Verdict
 
 

@@ -138,6 +138,26 @@ def _suggest_classes(name: str, classes: Sequence[str]) -> str:
     return f"{meant} Its classes: {', '.join(public[:MOST])}." if public else meant
 
 
+def instantiate_described_class(described: Any, base: type, key: str) -> Any:
+    """Return the object that a class and its arguments describe, as a configuration has them.
+
+    Args:
+        described: Mapping with ``class_path`` and perhaps ``init_args``.
+        base: Class that it must be of.
+        key: Name of the place, for messages.
+
+    Raises:
+        ArgumentError: it is no such description.
+        ValueError: it names something else than a class of this base.
+
+    """
+    parser = jsonargparse.ArgumentParser(exit_on_error=False)
+    parser.add_subclass_arguments(base, key)
+    config = parser.parse_object({key: described})
+    refuse_misplaced_class(config[key], base, key)
+    return parser.instantiate_classes(config)[key]
+
+
 def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     """Refuse what a parser accepts and would call: a function, or any class in a place for callables.
 

@@ -13,7 +13,6 @@ from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.noise import VALIDATION, sampling_uniforms
 from rlcredit.decoding.sampling import Samples, Sampling
-from rlcredit.decoding.scored_samples import sample_with_scores
 from rlcredit.evaluation.evaluated_policies import EvaluatedPolicy
 from rlcredit.evaluation.evaluation_folder import Answer, EvaluationFolder, PolicyTask
 from rlcredit.evaluation.evaluation_request import EvaluationRequest, SamplingParameters
@@ -21,6 +20,7 @@ from rlcredit.evaluation.question_sets import QuestionSet
 from rlcredit.policy.adapters import install_adapter, load_adapter_weights
 from rlcredit.policy.policy import Policy
 from rlcredit.record.journal import Journal
+from rlcredit.training.scored_samples import sample_with_scores
 from rlcredit.verification.answer_formats import find_final_answer
 
 EVERY = 10.0

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentError, ArgumentParser
+from jsonargparse import ArgumentError
 
 from rlcredit.base.files import file_sha256
 from rlcredit.config.call_form import CallFormError
-from rlcredit.config.class_paths import refuse_misplaced_class
+from rlcredit.config.class_paths import instantiate_described_class
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.paths import find_config_file
 from rlcredit.config.strict_yaml import read_yaml, shorten_name
@@ -50,12 +50,8 @@ class EvaluatedPolicy:
             ValueError: the settings are none of a policy.
 
         """
-        parser = ArgumentParser(exit_on_error=False)
-        parser.add_subclass_arguments(Policy, "policy")
         try:
-            config = parser.parse_object({"policy": self.settings})
-            refuse_misplaced_class(config["policy"], Policy, "policy")
-            return parser.instantiate_classes(config)["policy"]
+            return instantiate_described_class(self.settings, Policy, "policy")
         except (ArgumentError, ValueError) as error:
             lines = [line.strip(" -") for line in str(error).splitlines()]
             telling = [line for line in lines if "is not accepted" in line or line.endswith(".")]

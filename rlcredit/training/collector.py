@@ -14,6 +14,7 @@ from rlcredit.credit.rollout import Rollout, evenly_spaced_rows
 from rlcredit.credit.token_counts import TokenCounts, count_distinct_prompt_tokens, count_sequence_tokens
 from rlcredit.decoding.engine import Decoder, Engine
 from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.formulas.distributed import find_largest_number
 from rlcredit.formulas.groups import group_imputed_values
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.oracle import Oracle
@@ -188,11 +189,10 @@ class RolloutCollector:
     def encode(self, prompts: PromptBatch) -> Tensor:
         """Return the prompts as tokens, left-padded, shape ``(P, L)``."""
         prompt_ids = self.policy.encode_questions(prompts.questions).to(self.policy.device)
-        if self.trainer.training and self.trainer.world_size > 1:
+        if self.trainer.training:
             # Padding is part of the arithmetic: all processes pad to one width, as a single one would. In validation
             # the processes may have different numbers of batches, and one would wait for ever.
-            longest = torch.tensor(prompt_ids.shape[1], device=self.policy.device)
-            width = int(self.trainer.strategy.reduce(longest, reduce_op="max"))  # pyright: ignore[reportArgumentType]
+            width = find_largest_number(prompt_ids.shape[1], self.policy.device)
             prompt_ids = pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=PADDING)
         return prompt_ids
 

@@ -55,6 +55,12 @@ def compute_prompt_gradients(trainer: Trainer, module: PolicyModule, rollout: Ro
     return [{name: gradient[name] - without[name] for name in without} for gradient in with_credit]
 
 
+def compute_prompt_vectors(trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Tensor:
+    """Return the shares of :func:`compute_prompt_gradients`, one row for each prompt, shape ``(P, D)`` float32."""
+    shares = compute_prompt_gradients(trainer, module, rollout, credit)
+    return torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares])
+
+
 def _compute_local_gradients(
     trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Credit]
 ) -> list[dict[str, Tensor]]:

@@ -22,7 +22,6 @@ from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.noise import VALIDATION, stream_number, token_uniforms
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.decoding.scored_samples import ROUNDED, choose_tolerance
 from rlcredit.formulas.distributed import (
     find_largest_number,
     is_set_anywhere,
@@ -42,6 +41,7 @@ from rlcredit.training.metrics import MeanPassAtK, policy_metrics, sampling_metr
 from rlcredit.training.micro_batches import MicroBatches, Size
 from rlcredit.training.nan_and_mismatch import UpdateValues, find_value_fault, find_weight_fault, trainable_weights
 from rlcredit.training.postmortem import stop_on_fault, stop_on_not_finite
+from rlcredit.training.scored_samples import ROUNDED, choose_tolerance
 from rlcredit.training.scoring import (
     RolloutScorer,
     UpdateScores,

@@ -14,6 +14,7 @@ from rlcredit.credit.token_counts import count_sequence_tokens
 from rlcredit.formulas.distributed import find_largest_number
 from rlcredit.policy.policy import Policy, PromptContext, TokenScores
 from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_tokens
+from rlcredit.training.nan_and_mismatch import trainable_weights
 from rlcredit.training.recomputation import recompute_in_backward
 
 Read = TypeVar("Read")
@@ -179,7 +180,7 @@ class RolloutScorer:
             with self.policy.merge_for_gradients():
                 return self._score_rows(read, rows, self.policy.read_prompts(prompt_ids))
 
-        weights = [weight for weight in self.policy.parameters() if weight.requires_grad]
+        weights = list(trainable_weights(self.policy).values())
         return recompute_in_backward(score, weights)
 
     def _score_rows(self, read: UpdateSequences, rows: Tensor, context: PromptContext) -> tuple[Tensor, ...]:
@@ -206,7 +207,7 @@ class RolloutScorer:
     def _try_gradient(self, read: UpdateSequences, rows: Tensor) -> None:
         """Compute the gradient of some rows and discard it, to find out whether memory suffices."""
         scored = torch.cat([logprobs.flatten() for logprobs, *_ in self._score_at_once(read, rows)])
-        weights = [weight for weight in self.policy.parameters() if weight.requires_grad]
+        weights = list(trainable_weights(self.policy).values())
         torch.autograd.grad(scored.sum(), weights, allow_unused=True)
 
     def _trim_prompts(self, read: UpdateSequences, rows: Tensor) -> Tensor:

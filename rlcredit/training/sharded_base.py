@@ -6,11 +6,13 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.strategies import DDPStrategy, StrategyRegistry
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
-from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from torch.distributed.device_mesh import init_device_mesh
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from rlcredit.formulas.distributed import sum_over_processes
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.sharding import shard_frozen_weights
+from rlcredit.training.nan_and_mismatch import trainable_weights
 
 NAME = "sharded_base"
 
@@ -19,8 +21,7 @@ class ShardedBaseStrategy(DDPStrategy):
     """Train as ``ddp`` does where one process cannot hold the model.
 
     Decoder layers lie in parts and are gathered one at a time while they compute. The adapter, and with it optimizer,
-    gradient, checks, probes and checkpoints, is whole in every process; its gradient is averaged once a step. So is
-    what reads it: nothing but the two passes of a micro-batch knows that the layers are not whole.
+    gradient, checks, probes and checkpoints, is whole in every process; its gradient is averaged once a step.
     """
 
     strategy_name = NAME
@@ -44,24 +45,18 @@ class ShardedBaseStrategy(DDPStrategy):
             if not policy.is_sharded:
                 shard_frozen_weights(policy, mesh)
         self.model.to(self.root_device)
-        for weight in self._list_adapter_weights():
+        for weight in trainable_weights(self.model).values():
             dist.broadcast(weight.data, src=0)
 
     def post_backward(self, closure_loss: Tensor) -> None:
         """Average the gradient of the adapter over all processes, in one exchange."""
-        weights = self._list_adapter_weights()
-        for weight in weights:
-            if weight.grad is None:  # of all processes none or every one may have one
-                weight.grad = torch.zeros_like(weight)
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
-        flat = _flatten_dense_tensors(gradients) / self.world_size
-        dist.all_reduce(flat)
-        for gradient, mean in zip(gradients, _unflatten_dense_tensors(flat, gradients), strict=True):
-            gradient.copy_(mean)
-
-    def _list_adapter_weights(self) -> list[torch.nn.Parameter]:
         assert self.model is not None
-        return [weight for weight in self.model.parameters() if weight.requires_grad]
+        gradients = list[Tensor]()
+        for weight in trainable_weights(self.model).values():
+            if weight.grad is None:  # where other processes may have one
+                weight.grad = torch.zeros_like(weight)
+            gradients.append(weight.grad)
+        vector_to_parameters(sum_over_processes(parameters_to_vector(gradients) / self.world_size), gradients)
 
 
 StrategyRegistry.register(

@@ -22,7 +22,7 @@ from rlcredit.verification.reward_calls import (
 )
 from rlcredit.verification.rewards import Scores
 from rlcredit.verification.user_functions import find_user_fault, find_user_file, require_user_path
-from rlcredit.verification.verifiers import Verdict, require_sandbox
+from rlcredit.verification.verifiers import Verdict, make_verdict, require_sandbox
 from rlcredit.verification.worker_pool import Request, WorkerPool
 
 SETTING = "data.rewards"
@@ -262,9 +262,7 @@ class RewardSum:
         return Scores(verdicts, _make_tensor(sums), parts)
 
     def _judge_sum(self, total: float | None) -> Verdict:
-        if total is None:
-            return Verdict.UNJUDGED
-        return Verdict.RIGHT if total >= self.solved_at - ROUNDING else Verdict.WRONG
+        return make_verdict(total, self.solved_at - ROUNDING)
 
     def _ask_functions(self, calls: Sequence[RewardCall]) -> dict[str, list[list[float | None]]]:
         """Return what each function of one's own gives the completions of each call.

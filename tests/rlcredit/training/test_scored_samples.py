@@ -10,8 +10,8 @@ from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.decoding.scored_samples import EXACT, ROUNDED, choose_tolerance, sample_with_scores
 from rlcredit.policy.policy import Policy
+from rlcredit.training.scored_samples import EXACT, ROUNDED, choose_tolerance, sample_with_scores
 
 SAMPLING = Sampling(completions=3, max_tokens=24)
 

@@ -1,5 +1,6 @@
 """Samples of any engine, with scores of the policy where the engine cannot tell them; no trainer is needed."""
 
+import contextlib
 from collections.abc import Sequence
 
 import torch
@@ -8,8 +9,10 @@ from torch import Tensor
 from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.sampling import Samples, Sampling
-from rlcredit.formulas.masked import masked_mean
-from rlcredit.policy.policy import Policy, TokenScores
+from rlcredit.policy.policy import Policy
+from rlcredit.training.micro_batches import MicroBatches
+from rlcredit.training.nan_and_mismatch import rms_difference
+from rlcredit.training.scoring import RolloutScorer
 
 EXACT = 0.01
 """Tolerated distance of an engine's log-probabilities in float32, in nats: ten times a bound that no single token
@@ -48,17 +51,13 @@ def sample_with_scores(
     samples = engine.sample(policy, prompt_ids, prompts, sampling, seed=seed, step=step)
     if engine.exact and samples.entropy is not None:
         return samples
-    group, parts = sampling.completions, []
-    with policy.evaluation_mode():
-        for number in range(len(prompts)):  # a prompt at a time: as much memory as one group takes
-            rows = slice(number * group, (number + 1) * group)
-            width = max(1, int(samples.mask[rows].sum(-1).max()))
-            ids = samples.completion_ids[rows, :width]
-            scores = policy.score_prompts(prompt_ids[number].expand(group, -1), ids, sampling.temperature)
-            padding = (0, samples.mask.shape[1] - width)
-            parts.append([torch.nn.functional.pad(values, padding) for values in scores])
-    whole = (torch.cat(values).where(samples.mask, 0) for values in zip(*parts, strict=True))
-    scored = samples.replace_scores(TokenScores(*whole))
+    whole = MicroBatches(None)
+    scorer = RolloutScorer(policy, sampling.temperature, whole, whole, keeps_entropy_graph=False)
+    asked = prompt_ids.repeat_interleave(sampling.completions, 0)
+    scores = scorer.score_without_graph(
+        asked, samples.completion_ids, samples.mask, sampling.temperature, contextlib.nullcontext
+    )
+    scored = samples.replace_scores(scores)
     refuse_distant_engine(engine, policy, scored)
     return scored
 
@@ -76,7 +75,7 @@ def refuse_distant_engine(engine: Engine, policy: Policy, samples: Samples) -> N
 
     """
     assert samples.engine_logprobs is not None
-    distance = masked_mean((samples.engine_logprobs - samples.logprobs).square(), samples.mask).sqrt().item()
+    distance = rms_difference(samples.engine_logprobs, samples.logprobs, samples.mask)
     if not distance <= choose_tolerance(policy):
         raise PolicyMismatch(
             f"--engine: {type(engine).__name__} is {distance:.2g} nats away from the log-probabilities of "
