@@ -202,15 +202,27 @@ class FusedForward:
     def append_tokens(self, tokens: Tensor) -> Tensor:
         """Take one more token in every row, shape ``(B,)``; return the last hidden states, shape ``(B, D)``."""
         with torch.autocast(tokens.device.type, enabled=False):
-            x = embedding(tokens, self.embedding)
-            cos, sin = self.rotations[self.places].unbind(1)
-            bias = self.bias[..., : self.column + 1].flatten(0, 1)
-            for layer, cache in zip(self.layers, self.cache, strict=True):
-                queries, kv = layer.project_qkv(x, cos, sin)
-                cache.write_token(kv, self.column)
-                x = layer.finish_layer(x, cache.attend(queries, bias, layer.scale))
+            hidden = self.read_token(tokens, self.bias[..., : self.column + 1], self.column)
             self.column, self.places = self.column + 1, self.places + 1
-            return _unscaled_rms_norm(x, self.eps) * self.norm
+            return hidden
+
+    def read_token(self, tokens: Tensor, bias: Tensor, column: int | Tensor) -> Tensor:
+        """Return the last hidden states behind one more token in every row, and keep its keys and values.
+
+        Args:
+            tokens: Token ids, shape ``(B,)``.
+            bias: Bias added to attention's scores, up to the last key that is read, shape ``(B, K, 1, C)``.
+            column: Place of the token among all tokens of the rows; on an accelerator shape ``(1,)``.
+
+        """
+        x = embedding(tokens, self.embedding)
+        cos, sin = self.rotations[self.places].unbind(1)
+        bias = bias.flatten(0, 1)
+        for layer, cache in zip(self.layers, self.cache, strict=True):
+            queries, kv = layer.project_qkv(x, cos, sin)
+            cache.write_token(kv, column)
+            x = layer.finish_layer(x, cache.attend(queries, bias, layer.scale))
+        return _unscaled_rms_norm(x, self.eps) * self.norm
 
     @property
     def _cache_type(self) -> type[MatmulCache | KernelCache]:

@@ -11,6 +11,7 @@ from rlcredit.config.allowed_values import THREADS
 from rlcredit.decoding.decoding_loop import DecodingForward, DrawnTokens, TokenSampler, decode_rows
 from rlcredit.decoding.engine import Decoder
 from rlcredit.decoding.fused_forward import FusedForward, find_fusion_obstacle
+from rlcredit.decoding.graphed_forward import GraphedForward
 from rlcredit.decoding.sampling import Samples
 from rlcredit.decoding.token_filters import TokenFilter
 from rlcredit.decoding.transformers_forward import TransformersForward
@@ -91,10 +92,15 @@ class InProcessEngine(Decoder):
             if id(policy.lm) not in self._compared:
                 self._compared[id(policy.lm)] = has_matching_fused_forward(policy)
             if self._compared[id(policy.lm)]:
-                return FusedForward(policy)
+                return make_fused_forward(policy)
             reason = "what the fused forward computes differs from the model's own"
         warn_once(f"{policy.path} is decoded by its own forward pass, at a fraction of the speed: {reason}.")
         return TransformersForward(policy)
+
+
+def make_fused_forward(policy: Policy) -> FusedForward:
+    """Return the pass of few operations, on an accelerator as a graph."""
+    return GraphedForward(policy) if policy.device.type == "cuda" else FusedForward(policy)
 
 
 def has_matching_fused_forward(policy: Policy) -> bool:
@@ -108,7 +114,7 @@ def has_matching_fused_forward(policy: Policy) -> bool:
     ids = torch.randint(size, (3, 19), generator=torch.Generator().manual_seed(0)).to(policy.device)
     ids[1, :5] = ids[2, :11] = PADDING
     rows, unfused = torch.arange(3, device=policy.device), TransformersForward(policy)
-    fused = FusedForward(policy)
+    fused = make_fused_forward(policy)
     for position in range(16, 20):
         pair = [
             reader.read_contexts(ids[:, :16], rows, 3) if position == 16 else reader.append_tokens(ids[:, position - 1])

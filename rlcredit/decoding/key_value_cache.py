@@ -28,8 +28,12 @@ class KeyValueCache(ABC):
             _copy_rows_with_room(values, of, room, -2),
         )
 
-    def write_token(self, keys_values: Tensor, column: int) -> None:
-        """Store the keys and values of one token per row, shape ``(B, 2, K, H)``."""
+    def write_token(self, keys_values: Tensor, column: int | Tensor) -> None:
+        """Store the keys and values of one token per row, shape ``(B, 2, K, H)``, at a column, or one of shape (1,)."""
+        if isinstance(column, Tensor):
+            self.keys.index_copy_(self.along, column, keys_values[:, 0].unsqueeze(self.along))
+            self.values.index_copy_(-2, column, keys_values[:, 1].unsqueeze(-2))
+            return
         self.keys.select(self.along, column).copy_(keys_values[:, 0])
         self.values[:, :, column] = keys_values[:, 1]
 
@@ -43,6 +47,12 @@ class KeyValueCache(ABC):
             scale: Factor by which the scores are multiplied.
 
         """
+
+    def clear_room(self, length: int) -> None:
+        """Set all but the first ``length`` tokens of every row to zero."""
+        room = self.values.shape[2] - length
+        self.keys.narrow(self.along, length, room).zero_()
+        self.values[:, :, length:].zero_()
 
     def keep_rows(self, rows: Tensor, length: int) -> None:
         """Keep some rows, shape ``(N,)``, and the first ``length`` tokens of each."""

@@ -112,6 +112,7 @@ def load_frozen_model(location: str, dtype: Precision, quantization: Quantizatio
     """
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
 
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every length, which takes longer than attention
     loaded: Any = AutoModelForCausalLM.from_pretrained(
         location,
         config=disable_config_dropout(load_model_config(location)),
