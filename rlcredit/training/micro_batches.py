@@ -9,8 +9,9 @@ import torch
 Size = int | Literal["auto"] | None
 """Number of completions of the largest length; ``auto`` for as many as fit; None for the whole batch."""
 
-TOKENS = 960
-"""Tokens that are scored together where the batch fits into memory as a whole."""
+TOKENS = {"cpu": 960, "cuda": 16_384}
+"""Tokens that are scored together where memory would allow more: a processor's caches hold no more of them, and an
+accelerator is idle with fewer."""
 
 
 def split_rows_by_tokens(lengths: Sequence[int], tokens: int) -> list[slice]:

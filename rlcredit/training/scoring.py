@@ -307,7 +307,9 @@ def split_micro_batch(policy: Policy, lengths: Sequence[int]) -> list[slice]:
         lengths: Tokens of each completion, ascending.
 
     """
-    return [slice(0, len(lengths))] if policy.is_sharded else split_rows_by_tokens(lengths, TOKENS)
+    if policy.is_sharded:
+        return [slice(0, len(lengths))]
+    return split_rows_by_tokens(lengths, TOKENS.get(policy.device.type, TOKENS["cpu"]))
 
 
 def add_spare_passes(policy: Policy, cut: list[slice]) -> tuple[list[slice], int]:
