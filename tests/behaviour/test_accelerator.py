@@ -1,0 +1,139 @@
+"""On an accelerator: every condition trains, and what is computed is what the processor computes."""
+
+import math
+import warnings
+
+import pytest
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from small_policies import load_with_random_adapter
+
+from callbacks import StackWarning
+from callbacks.critics.head_critic import HeadCritic
+from callbacks.dense.gae import GAE
+from callbacks.episode.grpo import GRPO
+from rlcredit.decoding.fused_forward import FusedForward
+from rlcredit.decoding.graphed_forward import GraphedForward
+from rlcredit.decoding.in_process import InProcessEngine, has_matching_fused_forward
+from rlcredit.decoding.sampling import Sampling
+from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import PADDING
+from tests.contracts.test_conditions import condition
+from tests.shipped_conditions import CASES
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no accelerator here"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+CUDA = {"accelerator": "gpu", "devices": 1}
+
+
+def load_on_device(device="cuda", **settings):
+    policy = load_with_random_adapter(Policy(**settings))
+    return policy.to(device)
+
+
+@pytest.mark.parametrize("path", CASES)
+def test_every_condition_trains_on_an_accelerator(path, fit):
+    described = condition(path)
+    how = {
+        name: value
+        for name, value in vars(described.model).items()
+        if name not in ("optimizer", "sampling") and value is not None
+    }
+    steps = max(2, 2 * described.model.updates_per_rollout)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StackWarning)
+        run = fit(steps=steps, stack=described.trainer.callbacks, prompts=4, max_tokens=32, **how, **CUDA)
+    assert len(run.history) == steps
+    assert all(math.isfinite(value) for step in run.history for value in step.values())
+
+
+def test_tokens_are_those_of_the_processor_but_for_ties_of_rounding():
+    prompts = ["12 + 7 =", "3 - 40 + 8 ="]
+    sampled = {}
+    for device in ("cpu", "cuda"):
+        policy = load_on_device(device)
+        ids = policy.encode_questions(prompts).to(device)
+        sampled[device] = InProcessEngine().sample(policy, ids, [0, 1], Sampling(16, 48), seed=0, step=0)
+    both = min(sampled["cpu"].completion_ids.shape[1], sampled["cuda"].completion_ids.shape[1])
+    same = (sampled["cpu"].completion_ids[:, :both] == sampled["cuda"].completion_ids.cpu()[:, :both]).all(-1)
+    assert same.float().mean() >= 0.9
+    torch.testing.assert_close(
+        sampled["cpu"].logprobs[same, :both], sampled["cuda"].logprobs.cpu()[same, :both], atol=1e-4, rtol=0
+    )
+
+
+def test_scores_and_gradients_are_those_of_the_processor():
+    generator = torch.Generator().manual_seed(3)
+    ids = torch.randint(3, 100, (6, 20), generator=generator)
+    gradients, scores = {}, {}
+    for device in ("cpu", "cuda"):
+        policy = load_on_device(device)
+        prompts = policy.encode_questions(["12 + 7 ="] * 6).to(device)
+        scored = policy.score_prompts(prompts, ids.to(device), 0.7)
+        (scored.logprobs * torch.linspace(-1, 1, 20, device=device)).sum().backward()
+        scores[device] = scored.logprobs.detach().cpu()
+        gradients[device] = torch.cat(
+            [weight.grad.flatten().cpu() for weight in policy.parameters() if weight.grad is not None]
+        )
+    torch.testing.assert_close(scores["cuda"], scores["cpu"], atol=1e-4, rtol=0)
+    difference = (gradients["cuda"] - gradients["cpu"]).norm() / gradients["cpu"].norm()
+    assert difference < 1e-4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_pass_of_few_operations_is_the_models_own(dtype):
+    policy = load_on_device(dtype=dtype)
+    with torch.no_grad(), policy.evaluation_mode():
+        assert has_matching_fused_forward(policy)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("bfloat16", 5e-2)])
+def test_a_recorded_graph_is_the_pass_itself(dtype, tolerance):
+    policy = load_on_device(dtype=dtype)
+    ids = torch.randint(3, 100, (4, 160), generator=torch.Generator().manual_seed(0)).cuda()
+    ids[1, :5] = PADDING
+    of = torch.arange(4, device="cuda").repeat_interleave(8)
+    tokens = torch.randint(3, 100, (140, 32), generator=torch.Generator().manual_seed(1)).cuda()
+    kept = torch.arange(0, 32, 2, device="cuda")
+    with torch.no_grad(), policy.evaluation_mode():
+        plain, graphed = FusedForward(policy), GraphedForward(policy)
+        for reader in (plain, graphed):
+            reader.read_contexts(ids[:, :16], of, 140)
+        for place, drawn in enumerate(tokens):  # 16 + 140 tokens: two blocks of keys
+            if place == 70:
+                plain.keep_rows(kept)
+                graphed.keep_rows(kept)
+            drawn = drawn if place < 70 else drawn[kept]
+            expected, actual = (reader.append_tokens(drawn).float() for reader in (plain, graphed))
+            assert (actual - expected).norm() <= tolerance * expected.norm(), place
+
+
+@pytest.mark.parametrize("size", ["auto", 3])
+def test_micro_batches_change_no_gradient_but_by_rounding(size, fit):
+    whole, cut = (fit(steps=1, micro_batch_size=each, **CUDA) for each in (None, size))
+    assert whole.losses == pytest.approx(cut.losses, abs=1e-5)
+    for name, weight in whole.adapter.items():
+        torch.testing.assert_close(cut.adapter[name], weight, atol=2e-3, rtol=0)  # Adam's first step is a sign
+    assert whole.history[0]["train/gradient_norm"] == pytest.approx(cut.history[0]["train/gradient_norm"], rel=1e-3)
+
+
+def test_a_run_continues_where_it_stopped(fit, tmp_path):
+    def make_stack():
+        return [GRPO(), HeadCritic(), GAE()]
+
+    saving = ModelCheckpoint(tmp_path / "saved", every_n_train_steps=2, save_top_k=-1)
+    whole = fit(steps=3, stack=[*make_stack(), saving], enable_checkpointing=True, **CUDA)
+    (saved,) = (tmp_path / "saved").glob("*step=2*.ckpt")
+    resumed = fit(steps=3, stack=make_stack(), ckpt_path=saved, **CUDA)
+    # gradients of attention add up in any order on an accelerator: what comes before an update is the same, bit for bit
+    for name in ("train/solve_rate", "train/completion_length", "train/entropy", "credit/HeadCritic/brier"):
+        assert whole.history[2][name] == resumed.history[0][name], name
+
+
+def test_half_precision_stays_near_the_policy_that_sampled(fit):
+    policy = Policy(dtype="bfloat16")
+    run = fit(steps=3, policy=policy, precision="bf16-mixed", **CUDA)
+    assert all(abs(step["train/kl_sampler"]) < 0.2 for step in run.history)
