@@ -29,15 +29,14 @@ PARTS = ("time/rollout", "time/verify", "time/credit", "time/update")
 
 
 class StepMetricsRecorder(Callback):
-    """Keep what every step measured of itself."""
+    """Keep what every step measured of itself, once all of it has been logged."""
 
     def __init__(self) -> None:
         self.steps: list[dict[str, float]] = []
 
-    def on_before_zero_grad(self, trainer: Trainer, pl_module: Any, optimizer: Any) -> None:
-        """Remember the step before, which is complete by now."""
-        if trainer.global_step:
-            self.copy_step_metrics(trainer)
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
+        """Have the step before remembered when the next begins."""
+        pl_module.between_steps.append(lambda: trainer.global_step and self.copy_step_metrics(trainer))
 
     def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Remember the last one."""

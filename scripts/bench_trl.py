@@ -67,14 +67,26 @@ STACKS = {"trl": None, "flat": "sepa_paper/c1_grpo", "sepa": "sepa_paper/c8_maxr
 
 
 def time_trl_steps(
-    steps: int, clock: Callable[[], float] = time.perf_counter, stack: str | None = None, **settings: Any
+    steps: int,
+    clock: Callable[[], float] = time.perf_counter,
+    stack: str | None = None,
+    *,
+    model: Any = None,
+    tokenizer: Any = None,
+    task: ReasoningGym | None = None,
+    lora: LoRA | None = None,
+    **settings: Any,
 ) -> list[float]:
-    """Return when each step of TRL's GRPOTrainer begins.
+    """Return when each step of TRL's GRPOTrainer begins, and when the last has ended.
 
     Args:
         steps: Number of steps.
         clock: Clock that is read.
         stack: Condition whose stack gives the advantages; TRL's own if None.
+        model: Model of transformers; the embedded policy if None.
+        tokenizer: Its tokenizer; TRL reads that of the embedded policy if None.
+        task: Questions and verdicts; those of the benchmark if None.
+        lora: The adapter; that of the benchmark if None.
         **settings: Settings of TRL that replace those of the benchmark.
 
     """
@@ -85,9 +97,11 @@ def time_trl_steps(
 
     from rlcredit.bridge.trl import CreditGRPOTrainer  # noqa: PLC0415
 
-    task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=PROMPTS, validation_size=64)
+    task = task or ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=PROMPTS, validation_size=64)
     task.setup()
-    rows = [{"prompt": [{"role": "user", "content": e.question}], "answer": e.answer} for e in task.train_set]
+    conversations = [(task.build_conversation(example), example.answer) for example in task.train_set]
+    rows = [{"prompt": conversation, "answer": answer} for conversation, answer in conversations]
+    lora = lora or LoRA(RANK, ALPHA)
 
     def reward(completions: list, answer: list[str], **_: object) -> list[float]:
         texts = [completion[0]["content"] for completion in completions]
@@ -99,6 +113,9 @@ def time_trl_steps(
             self.begun: list[float] = []
 
         def on_step_begin(self, *_: object, **__: object) -> None:
+            self.begun.append(clock())
+
+        def on_train_end(self, *_: object, **__: object) -> None:
             self.begun.append(clock())
 
     seen = StepClock()
@@ -126,11 +143,14 @@ def time_trl_steps(
         config = GRPOConfig(**given | settings)
         kind, further = (GRPOTrainer, {}) if stack is None else (CreditGRPOTrainer, {"stack": stack})
         trainer = kind(
-            model=Policy().location,
+            model=model or Policy().location,
+            processing_class=tokenizer,
             reward_funcs=reward,
             args=config,
             train_dataset=Dataset.from_list(rows),
-            peft_config=LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules="all-linear", task_type="CAUSAL_LM"),
+            peft_config=LoraConfig(
+                r=lora.rank, lora_alpha=lora.alpha, target_modules=lora.targets, task_type="CAUSAL_LM"
+            ),
             callbacks=[seen],
             **further,
         )

@@ -11,16 +11,19 @@ from rlcredit.training.module import PolicyModule
 
 
 def train_unlogged(module: PolicyModule, task: Task, steps: int, callbacks: Sequence[Callback], **more: Any) -> None:
-    """Train on the CPU for some steps; nothing is logged, evaluated or kept. ``more`` goes to the trainer."""
+    """Train for some steps, on the CPU if ``more`` says nothing else; ``more`` goes to the trainer.
+
+    Nothing is logged, evaluated or kept.
+    """
     with tempfile.TemporaryDirectory() as folder:
         make_unlogged_trainer(steps, callbacks, default_root_dir=folder, **more).fit(module, task)
 
 
 def make_unlogged_trainer(steps: int, callbacks: Sequence[Callback], **more: Any) -> Trainer:
-    """Return a trainer on the CPU that logs, evaluates and keeps nothing. ``more`` goes to the trainer."""
+    """Return a trainer that logs, evaluates and keeps nothing, on the CPU if ``more`` says nothing else."""
     return Trainer(
         max_steps=steps,
-        accelerator="cpu",
+        accelerator=more.pop("accelerator", "cpu"),
         logger=False,
         limit_val_batches=0,
         enable_checkpointing=False,

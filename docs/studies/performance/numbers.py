@@ -130,12 +130,42 @@ def render_growth_table() -> str:
     ).to_markdown()
 
 
+ON_H100 = ("smollm2_135m", "qwen3_4b")
+"""Shapes that have been trained on an H100; the second one beside another process, which the page says."""
+
+
+def collect_accelerator_numbers() -> dict[str, Any]:
+    """Return what a step takes on an H100."""
+    rows, clean = [], read_measurements(f"h100_{ON_H100[0]}")["limits"]
+    for shape in ON_H100:
+        measured = read_measurements(f"h100_{shape}")
+        found, own = measured["shapes"][shape]["ours"], measured["limits"]
+        # what was multiplied and read does not depend on the ceilings that were measured beside it
+        least = {
+            "rollout": found["least"]["rollout"] * own["bytes"] / clean["bytes"],
+            "update": found["least"]["update"] * own["operations"] / clean["operations"],
+        }
+        seconds = {part: statistics.median(found["seconds"][part]) for part in STEP_PARTS}
+        step = statistics.median(found["step"])
+        cells = [f"{seconds[part]:.1f} ({least[part] / seconds[part]:.0%})" for part in ("rollout", "update")]
+        sampled = 256 * found["completion_length"]
+        peaks = [f"{found['bytes'][part] / 2**30:.1f}" for part in ("rollout", "update")]
+        rows.append([shape, *cells, f"{step:.1f}", f"{sampled / step:,.0f}", *peaks])
+    heads = ["shape", "rollout, s", "update, s", "step, s", "sampled tokens a second", "GiB, rollout", "GiB, update"]
+    return {
+        "accelerator_table": Table(heads, rows).to_markdown(),
+        "accelerator_limits": {"operations": clean["operations"] / 1e12, "bytes": clean["bytes"] / 1e12},
+        "accelerator": read_measurements(f"h100_{ON_H100[0]}")["machine"],
+    }
+
+
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the cost of a step."""
     return {
         **collect_trl_numbers(),
         **collect_step_numbers(),
         **collect_stack_numbers(),
+        **collect_accelerator_numbers(),
         "decoding_table": render_decoding_table(),
         "update_table": render_update_table(),
         "oracle_table": render_oracle_table(),
