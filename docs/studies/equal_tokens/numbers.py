@@ -41,6 +41,12 @@ POLICIES = ("long_chains", "aligned", "decoy", "backward", "delayed")
 LARGE_BATCHES = "equal_tokens_28_prompts"
 """Campaign that asks what credit does in large batches, on long_chains."""
 
+SMALL_BATCHES = "equal_tokens_4_prompts"
+"""Campaign that asks the same of small batches, and of operators that are annealed out."""
+
+ANNEALED = {"entropy_mask": "entropy_mask_annealed", "rsi_mask": "rsi_mask_annealed", "sepa_constant": "sepa_annealed"}
+"""Kinds of credit, and each as it is after it has been annealed out."""
+
 CRITIC = "calibrated"
 STUDY = "equal_tokens"
 """Results of the comparisons of all policies together."""
@@ -154,6 +160,26 @@ def collect_large_batches() -> dict[str, Any]:
     }
 
 
+def collect_small_batches() -> dict[str, Any]:
+    """Return what was found of kinds of credit in small batches, and of those that are annealed out."""
+    rows = {(row["baseline"], row["condition"]): row for row in read_results(f"{SMALL_BATCHES}/comparisons")}
+    verdicts = {pair: row["verdict"].partition(" ")[0].rstrip(":") for pair, row in rows.items()}
+    require_claim(verdicts.pop((FLAT, "gtpo")) == "worse", "GTPO is worse than flat credit in small batches")
+    require_claim({*verdicts.values()} == {"undecided"}, "in small batches the other kinds are undecided")
+    kinds = sorted({condition for _, condition in rows})
+    fallen = [count_collapses(SMALL_BATCHES, kind)[0] for kind in (FLAT, *kinds)]
+    require_claim(not any(fallen), "no run in small batches collapses")
+    widest = max(parse_area_lead(row).high for row in rows.values())
+    require_claim(widest < 5, "in small batches no interval holds a gain of five points")
+    return {
+        "leads": {condition: parse_area_lead(row) for (base, condition), row in rows.items() if base == FLAT},
+        "annealed": {kind: parse_area_lead(rows[kind, annealed]) for kind, annealed in ANNEALED.items()},
+        "end": estimate_final_lead(SMALL_BATCHES, "gtpo"),
+        "flat": mean_area(SMALL_BATCHES, FLAT),
+        "table": render_study(SMALL_BATCHES),
+    }
+
+
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the study."""
     rows = {row["campaign"].removeprefix(f"{STUDY}_"): row for row in read_results(f"{STUDY}/study")}
@@ -177,6 +203,7 @@ def collect_numbers() -> dict[str, Any]:
         "tables": {policy: render_study(campaign) for policy, campaign in campaigns.items()},
         "rounds": collect_rounds(),
         "large": collect_large_batches(),
+        "small": collect_small_batches(),
         "policies": render_policies(),
         "leads": {policy: parse_area_lead(rows[policy]) for policy in POLICIES},
         "ends": ends,
