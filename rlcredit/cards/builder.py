@@ -27,6 +27,7 @@ from rlcredit.cards.condition import CardCondition
 from rlcredit.cards.measuring_bar import MeasuringBar
 from rlcredit.cards.paired_runs import TrainingCondition, run_paired_training
 from rlcredit.cli.application import read_expanded_config
+from rlcredit.decoding.engine import Engine
 from rlcredit.oracle import TrueCredit
 from rlcredit.outputs.code_versions import read_git_commit
 
@@ -42,6 +43,8 @@ class CardBuilder:
         folder: Folder of all cards.
         slots: Runs at a time.
         threads: CPU threads per run, and of the measurement.
+        engine: Engine that samples the batch; that of the test policy if None.
+        engine_text: Description of that engine, by which measurements are told apart.
 
     """
 
@@ -51,6 +54,8 @@ class CardBuilder:
     folder: Path
     slots: int | None = None
     threads: int = 1
+    engine: Engine | None = None
+    engine_text: str = ""
     _base: CardBatch | None = field(default=None, init=False)
 
     def build_card(self, candidate: CardCondition) -> Card:
@@ -148,7 +153,9 @@ class CardBuilder:
 
     def _measure_condition(self, condition: Path, truth: TrueCredit | None, bar: MeasuringBar) -> CardBatch:
         files, kept = [*self.organism.files, str(condition)], condition.parent
-        return measure_card_batch(files, self.budget, truth, threads=self.threads, kept=kept, bar=bar)
+        return measure_card_batch(
+            files, self.budget, truth, threads=self.threads, kept=kept, bar=bar, engine=self.engine
+        )
 
     def _card_folder(self, candidate: CardCondition) -> Path:
         return (
@@ -169,7 +176,11 @@ class CardBuilder:
         """Return the cache key of true credit: the policy and the settings that the batch is sampled with."""
         content = {key: value for key, value in self.baseline.content.items() if key != "trainer"}
         return hash_json_content(
-            [fingerprint_configs([*self._read_policy_configs(), content], under=MEASURING), asdict(self.budget)]
+            [
+                fingerprint_configs([*self._read_policy_configs(), content], under=MEASURING),
+                asdict(self.budget),
+                *filter(None, [self.engine_text]),
+            ]
         )
 
     def _card_key(self, candidate: CardCondition) -> str:
@@ -178,7 +189,8 @@ class CardBuilder:
             fingerprint_configs([*self._read_policy_configs(), {**each.content, "name": each.name}], under=MEASURING)
             for each in (candidate, self.baseline)
         ]
-        return hash_json_content([conditions, asdict(self.budget), [each.name for each in fields(Card)]])
+        shown = [each.name for each in fields(Card)]
+        return hash_json_content([conditions, asdict(self.budget), shown, *filter(None, [self.engine_text])])
 
     def _origins(self, candidate: CardCondition) -> tuple[str, str, str]:
         return candidate.origin, self.organism.origin, self.baseline.origin

@@ -20,6 +20,7 @@ from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.heatmap import credit_heatmap
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
+from rlcredit.decoding.engine import Engine
 from rlcredit.oracle import Oracle, TrueCredit
 from rlcredit.preflight.memory import estimate_memory
 from rlcredit.training.credit_gradients import compute_prompt_vectors
@@ -97,6 +98,7 @@ def measure_card_batch(
     threads: int = 1,
     kept: Path | None = None,
     bar: MeasuringBar | None = None,
+    engine: Engine | None = None,
 ) -> CardBatch:
     """Sample the batch, let a stack assign credit to it, and measure the result.
 
@@ -112,6 +114,7 @@ def measure_card_batch(
         threads: CPU threads of torch.
         kept: Folder for a batch on which an operator fails; a temporary one if None.
         bar: Bar that shows which part is under way; no bar if None.
+        engine: Engine that samples the batch, released afterwards; the configured one if None.
 
     Raises:
         SystemExit: a configuration is refused; the message has been printed.
@@ -121,6 +124,7 @@ def measure_card_batch(
         bar.begin_part("a batch to warm up")
     resolution = resolve_batch_config(files, budget, threads)
     module, settings = resolution.module, resolution.leaves["trainer"]
+    module.engine = engine or module.engine
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
     stack = [operator for operator in find_trainer_stack(resolution.trainer) if operator.writes]
     seen = _BatchRecorder(budget, truth, ask, bar)

@@ -22,6 +22,7 @@ from rlcredit.cards.comparability import refuse_incomparable_condition
 from rlcredit.cards.condition import CardCondition, list_shipped_operators, resolve_card_condition
 from rlcredit.cards.ranking import add_shipped_rows
 from rlcredit.cards.rollout_card import RolloutCardBuilder
+from rlcredit.cli.engine_text import build_engine
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config.arguments import WIDEST
 from rlcredit.config.passwords import redact_passwords
@@ -62,7 +63,11 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
     if options.rollout is not None:
         return _build_rollout_cards(options, conditions, base)
     budget = BUDGETS[options.budget or SIZE]
-    builders = [CardBuilder(place, base, budget, options.out, options.slots, options.threads) for place in places]
+    engine = build_engine(options.engine) if options.engine else None
+    builders = [
+        CardBuilder(place, base, budget, options.out, options.slots, options.threads, engine, options.engine or "")
+        for place in places
+    ]
     for builder in builders:
         for each in conditions:
             refuse_incomparable_condition(each, base, builder.organism.files, budget)
@@ -84,7 +89,7 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
 
 def _refuse_unfit_options(options: argparse.Namespace) -> None:
     """Refuse options that say nothing about a batch from a file, and those that say nothing without one."""
-    unfit = ("budget", "slots", "organism", "shipped")
+    unfit = ("budget", "slots", "organism", "shipped", "engine")
     if options.rollout is None:
         unfit = ("tokenizer", "model", "adapter", "temperature")
     for name in unfit:

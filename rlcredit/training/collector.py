@@ -53,7 +53,8 @@ class RolloutCollector:
     Args:
         trainer: The run that asks: its device, precision and processes.
         policy: The policy that is sampled.
-        engine: What decodes.
+        engine: What answers prompts.
+        decoder: What continues partial answers for an oracle.
         scorer: What scores completions by the trainer's own forward pass.
         sampling: How a training rollout is drawn.
         seed: Seed of the sampling noise.
@@ -67,6 +68,7 @@ class RolloutCollector:
     trainer: Trainer
     policy: Policy
     engine: Engine
+    decoder: Decoder
     scorer: RolloutScorer
     sampling: Sampling
     seed: int
@@ -274,10 +276,9 @@ class RolloutCollector:
             rollout.hidden = lookahead.read_hidden(rollout)
 
     def _make_oracle(self, step: int) -> Oracle:
-        assert isinstance(self.engine, Decoder)  # see `refuse_unfit_setup`
         return Oracle(
             self.policy,
-            self.engine,
+            self.decoder,
             read_datamodule(self.trainer),
             self.sampling.temperature,
             self.sampling.max_tokens,

@@ -18,7 +18,7 @@ from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack import CreditStack
 from rlcredit.credit.token_counts import TokenCounts
-from rlcredit.decoding.engine import Engine
+from rlcredit.decoding.engine import Decoder, Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.noise import VALIDATION, stream_number, token_uniforms
 from rlcredit.decoding.sampling import Sampling
@@ -68,7 +68,7 @@ class PolicyModule(LightningModule):
         pass_k: The k of ``val/pass_at_k``.
         validation_seed: Seed for sampling held-out answers. One number for all runs pairs them; with None it is the
             run's own seed, and an interval over seeds holds for new draws too.
-        engine: What decodes completions.
+        engine: What decodes completions. An oracle continues partial answers with it, or in this process if it cannot.
         dynamic_sampling: How groups that teach nothing are replaced; they are kept if None.
         loss: What turns credit into a scalar; importance sampling if None.
         optimizer: Optimizer of the adapter weights.
@@ -123,6 +123,7 @@ class PolicyModule(LightningModule):
         self.sampling = sampling or Sampling()
         self.validation = validation or Sampling(completions=4)
         self.engine = engine or InProcessEngine()
+        self.decoder = self.engine if isinstance(self.engine, Decoder) else InProcessEngine()
         self.dynamic_sampling = dynamic_sampling
         self.loss = loss or ImportanceSampling()
         self.optimizer = optimizer
@@ -170,6 +171,7 @@ class PolicyModule(LightningModule):
             trainer=self.trainer,
             policy=self.policy,
             engine=self.engine,
+            decoder=self.decoder,
             scorer=self.scorer,
             sampling=self.sampling,
             seed=self.seed,

@@ -69,9 +69,8 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
             "bits: model.policy.quantization 4bit, or model.policy.dtype bfloat16."
         )
     if isinstance(trainer.strategy, ShardedBaseStrategy):
-        _refuse_whole_readers(module)
+        _refuse_whole_readers(module, trainer)
         _refuse_idle_processes(trainer.world_size, task)
-    _refuse_oracle_without_decoder(module, trainer)
     if task.has_real_rewards:
         given = "data.rewards gives any numbers"
         refuse_binary_operators(read_callbacks(trainer), given, "leave out data.rewards")
@@ -81,7 +80,7 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
     _refuse_split_rollouts(module.updates_per_rollout, trainer)
 
 
-def _refuse_whole_readers(module: "PolicyModule") -> None:
+def _refuse_whole_readers(module: "PolicyModule", trainer: Trainer) -> None:
     """Refuse what makes other passes in every process, where each pass is an exchange between all."""
     if isinstance(module.engine, Decoder):
         raise ValueError(
@@ -103,6 +102,12 @@ def _refuse_whole_readers(module: "PolicyModule") -> None:
             "trainer.strategy: sharded_base cannot read what was not sampled, as a credit operator of this run does "
             "(`reads` of `rlcredit explain`). Use trainer.strategy ddp, or another operator."
         )
+    asking = [type(each).__name__ for each in read_callbacks(trainer) if "oracle" in getattr(each, "reads", ())]
+    if asking:
+        raise ValueError(
+            f"trainer.strategy: sharded_base cuts the model into parts, and {asking[0]} continues partial answers in "
+            f"this process, with all of it. Use trainer.strategy ddp, or remove {', '.join(dict.fromkeys(asking))}."
+        )
 
 
 def _refuse_idle_processes(processes: int, task: Task) -> None:
@@ -114,18 +119,6 @@ def _refuse_idle_processes(processes: int, task: Task) -> None:
                 f"trainer.strategy: sharded_base needs a held-out question in each of {processes} processes, and a set "
                 f"has {size}. Raise data.validation_size."
             )
-
-
-def _refuse_oracle_without_decoder(module: "PolicyModule", trainer: Trainer) -> None:
-    """Refuse operators that continue partial answers if the engine cannot."""
-    asking = [
-        type(callback).__name__ for callback in read_callbacks(trainer) if "oracle" in getattr(callback, "reads", ())
-    ]
-    if asking and not isinstance(module.engine, Decoder):
-        raise ValueError(
-            f"{asking[0]} needs an engine that can continue partial answers; {type(module.engine).__name__} answers "
-            f"whole prompts only. Set model.engine: InProcessEngine, or remove {', '.join(dict.fromkeys(asking))}."
-        )
 
 
 def _refuse_uneven_prompts(module: "PolicyModule", trainer: Trainer, task: Task) -> None:

@@ -80,9 +80,19 @@ def test_probes_measure_the_gradient_that_is_corrected(fit):
     assert norm.length == pytest.approx(run.history[0]["train/gradient_norm"], rel=1e-5)
 
 
-def test_an_engine_that_cannot_continue_contexts_is_no_oracle(fit):
-    with pytest.raises(
-        ValueError,
-        match=r"CreditOracle needs an engine .*; Elsewhere answers whole prompts only",
-    ):
-        fit(engine=Elsewhere(), stack=[GRPO(), CreditOracle(every_n_steps=1)])
+class TruthRecorder(Callback):
+    """Keep the true credit that an oracle has found."""
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.truth = batch.truth
+
+
+def test_an_oracle_continues_in_this_process_what_another_engine_has_drawn(fit):
+    def ask(engine):
+        seen = TruthRecorder()
+        fit(steps=1, engine=engine, sampler_tolerance=0.2, stack=[GRPO(), CreditOracle(every_n_steps=1), seen])
+        return seen.truth
+
+    elsewhere, embedded = ask(Elsewhere()), ask(None)
+    assert embedded.credit.abs().max() > 0.1
+    assert_close(elsewhere.credit, embedded.credit)

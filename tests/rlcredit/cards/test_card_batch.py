@@ -1,12 +1,29 @@
 """The batch that cards are made from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rlcredit.cards.card_batch import measure_card_batch
 from rlcredit.cards.condition import resolve_card_condition
+from rlcredit.decoding.engine import Engine
+from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.training.micro_batches import MicroBatches
 from tests.rlcredit.cards.conftest import BUDGET
+
+
+class Remote(Engine):
+    """Draw as the embedded engine does, and tell no entropy."""
+
+    closed = False
+
+    def sample(self, policy, prompt_ids, prompts, sampling, *, seed, step):
+        samples = InProcessEngine().sample(policy, prompt_ids, prompts, sampling, seed=seed, step=step)
+        return replace(samples, entropy=None, sum_pi_squared=None)
+
+    def close(self):
+        self.closed = True
 
 
 @pytest.fixture
@@ -20,6 +37,17 @@ def sizes(monkeypatch):
 
     monkeypatch.setattr(MicroBatches, "split_batch", watched)
     return seen
+
+
+def test_any_engine_may_sample_the_batch_and_its_true_credit_is_found_in_this_process(batch, tmp_path):
+    remote, own = Remote(), batch("GRPO")
+    files = ["configs/tiny.yaml", str(resolve_card_condition("GRPO").write_files(tmp_path))]
+    found = measure_card_batch(files, BUDGET, engine=remote)
+    assert found.rollout.engine_logprobs is not None
+    assert remote.closed
+    assert found.rollout.tokens == own.rollout.tokens
+    np.testing.assert_allclose(found.gradients, own.gradients, atol=1e-5)
+    np.testing.assert_allclose(found.truth.credit, own.truth.credit, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import pytest
 from lightning.pytorch.strategies import StrategyRegistry
 
+from callbacks.episode.grpo import GRPO
+from callbacks.probes.credit_oracle import CreditOracle
 from rlcredit.decoding.engine import Engine
 from rlcredit.policy.policy import Policy
 from rlcredit.training.module import PolicyModule
@@ -27,18 +29,38 @@ def make_task(size):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "needs", "sentence"),
+    ("arguments", "needs", "callbacks", "sentence"),
     [
-        ({}, (), r"strategy: sharded_base .* InProcessEngine decodes with all of it\. Set model\.engine: VLLMServer"),
-        ({"engine": Server(), "micro_batch_size": "auto"}, (), r"model\.micro_batch_size: auto .* Give a number: 4\."),
-        ({"engine": Server(), "policy": Policy(quantization="4bit")}, (), r"quantization: 4bit weights are packed .*"),
-        ({"engine": Server()}, ("lookahead",), r"strategy: sharded_base cannot read what was not sampled"),
-        ({"engine": Server()}, (), r"a held-out question in each of 4 processes, and a set has 3\. Raise data\."),
+        (
+            {},
+            (),
+            [],
+            r"sharded_base .* InProcessEngine decodes with all of it\. Set model\.engine: VLLMServer",
+        ),
+        (
+            {"engine": Server(), "micro_batch_size": "auto"},
+            (),
+            [],
+            r"micro_batch_size: auto .* Give a number: 4\.",
+        ),
+        (
+            {"engine": Server(), "policy": Policy(quantization="4bit")},
+            (),
+            [],
+            r"4bit weights are packed .*",
+        ),
+        ({"engine": Server()}, ("lookahead",), [], r"strategy: sharded_base cannot read what was not sampled"),
+        ({"engine": Server()}, (), [GRPO(), CreditOracle()], r"CreditOracle continues partial answers in this process"),
+        ({"engine": Server()}, (), [], r"a held-out question in each of 4 processes, and a set has 3\. Raise data\."),
     ],
 )
-def test_what_would_not_make_the_same_passes_everywhere_is_refused_with_the_repair(arguments, needs, sentence):
+def test_what_would_not_make_the_same_passes_everywhere_is_refused_with_the_repair(
+    arguments, needs, callbacks, sentence
+):
     module = PolicyModule(**arguments)
     module.needs.update(needs)
-    trainer = SimpleNamespace(accumulate_grad_batches=1, strategy=ShardedBaseStrategy(), world_size=4)
+    trainer = SimpleNamespace(
+        accumulate_grad_batches=1, strategy=ShardedBaseStrategy(), world_size=4, callbacks=callbacks
+    )
     with pytest.raises(ValueError, match=sentence):
         refuse_unfit_setup(module, trainer, make_task(3))
