@@ -40,6 +40,13 @@ def refuse_unfit_settings(module: "PolicyModule") -> None:
             f"model.minibatches must divide model.updates_per_rollout, both at least 1, got {minibatches} and "
             f"{updates}: each update uses one of them, and each is used equally often."
         )
+    if module.engine.ahead not in (0, 1):
+        raise ValueError(f"model.engine: ahead must be 0 or 1, got {module.engine.ahead}.")
+    if module.engine.ahead and module.dynamic_sampling:
+        raise ValueError(
+            "model.dynamic_sampling asks prompts until enough groups are informative, so what comes next is not known "
+            "before they are judged. Set model.engine.init_args.ahead to 0, or model.dynamic_sampling to null."
+        )
     skipped, tolerance, cap = module.skip_not_finite, module.sampler_tolerance, module.mismatch_cap
     if skipped < 0:
         raise ValueError(f"model.skip_not_finite counts steps, got {skipped}. 0 stops at the first.")
@@ -125,6 +132,11 @@ def _refuse_oracle_without_decoder(module: "PolicyModule", trainer: Trainer) -> 
         raise ValueError(
             f"{asking[0]} needs an engine that can continue partial answers; {type(module.engine).__name__} answers "
             f"whole prompts only. Set model.engine: InProcessEngine, or remove {', '.join(dict.fromkeys(asking))}."
+        )
+    if asking and module.engine.ahead:
+        raise ValueError(
+            f"{asking[0]} continues answers with the policy that drew them, and with ahead 1 it has changed by then. "
+            f"Set ahead of {type(module.engine).__name__} to 0, or remove {', '.join(dict.fromkeys(asking))}."
         )
 
 
