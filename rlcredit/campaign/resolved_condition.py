@@ -64,6 +64,9 @@ class ResolvedCondition:
         del config["trainer"]["default_root_dir"], config["trainer"]["callbacks"], config["trainer"]["logger"]
         if config["data"]["init_args"].get("rewards") is None:  # earlier versions had no such argument
             config["data"]["init_args"].pop("rewards", None)
+        engine = (config["model"]["engine"] or {}).get("init_args", {})
+        if engine.get("ahead") == 0:
+            del engine["ahead"]
         return hash_config(
             {
                 **config,

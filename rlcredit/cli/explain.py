@@ -27,6 +27,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
         ("task", f"{render_call(task)}: {task.prompts_per_step} prompts per step"),
         *([("rewards", task.rewards)] if task.rewards else []),
         ("step", _describe_step(module, task)),
+        *([("engine", _describe_engine(module))] if module.engine.ahead else []),
         ("update", _describe_updates(module)),
         ("loss", f"{render_call(module.loss)}{_render_papers(module.loss)}"),
         ("optimizer", _describe_optimizer(module)),
@@ -78,6 +79,7 @@ def collect_run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -
         "loss": render_call(module.loss),
         "updates": f"{module.updates_per_rollout} per rollout, {module.minibatches} mini-batches",
         "sampling_rounds": module.rounds,
+        **({"ahead": f"{module.engine.ahead} rollout"} if module.engine.ahead else {}),
         "optimizer": _describe_optimizer(module),
         "prompts_per_step": task.prompts_per_step,
         "completions": module.sampling.completions,
@@ -144,6 +146,11 @@ def _describe_step(module: PolicyModule, task: Task) -> str:
         f"{prompts} prompts x {sampling.completions} completions = {rows} completions of at most "
         f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature {sampling.temperature:g}{again}"
     )
+
+
+def _describe_engine(module: PolicyModule) -> str:
+    name = type(module.engine).__name__
+    return f"{name}, one rollout ahead: a rollout is drawn with the weights from before the update that precedes it"
 
 
 def _describe_updates(module: PolicyModule) -> str:

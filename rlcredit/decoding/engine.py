@@ -1,8 +1,8 @@
 """The interface of an engine: it answers prompts and, if it can, continues any context with given noise."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -10,6 +10,19 @@ from torch import Tensor
 from rlcredit.decoding.noise import sampling_uniforms
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.policy.policy import Policy
+
+
+class PromptAnswerer(Protocol):
+    """What answers the prompts of a rollout: an :class:`Engine`, or what stands before one."""
+
+    exact: bool
+    can_keep_hidden: bool
+
+    def sample(
+        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+    ) -> Samples:
+        """Answer every prompt; see :meth:`Engine.sample`."""
+        ...
 
 
 class Engine(ABC):
@@ -23,6 +36,10 @@ class Engine(ABC):
 
     exact: bool = False
     """Whether log-probabilities equal the trainer's up to rounding."""
+
+    ahead: int = 0
+    """Rollouts that are begun before the present one is used: 0, or 1 for the next one, which is then drawn with the
+    weights from before the update that precedes it."""
 
     can_keep_hidden: bool = False
     """Whether ``sample`` takes ``keeps_hidden=True`` and then returns hidden states; else the trainer reads them."""
@@ -43,6 +60,20 @@ class Engine(ABC):
             step: Optimizer steps taken.
 
         """
+
+    def start_sampling(
+        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+    ) -> Callable[[], Samples]:
+        """Begin to answer every prompt with the policy as it is now; it may change as soon as this returns.
+
+        Arguments are those of :meth:`sample`. An engine that cannot answer in the background answers at once.
+
+        Returns:
+            Function that waits for the answers and returns them; it is called once, and raises what went wrong.
+
+        """
+        samples = self.sample(policy, prompt_ids, prompts, sampling, seed=seed, step=step)
+        return lambda: samples
 
     def close(self) -> None:  # noqa: B027  (most hold nothing)
         """Release what the engine holds outside this process; it may be used again."""

@@ -1,5 +1,6 @@
 """The request to an engine and its result."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -60,6 +61,9 @@ class Samples:
             float32; else None.
         hidden: Last hidden state from which each token was drawn, ``(B, T, D)``, zero on padding; None unless it was
             asked for.
+        adapter: Factors of the adapter that drew them, as :meth:`rlcredit.policy.policy.Policy.use_adapter` takes them,
+            where it is an earlier one; None where the policy as it is now drew them.
+        waited: Seconds that the trainer waited for them; None where sampling is not ahead of training.
 
     """
 
@@ -71,6 +75,8 @@ class Samples:
     sum_pi_squared: Tensor = None  # pyright: ignore[reportAssignmentType]
     engine_logprobs: Tensor | None = None
     hidden: Tensor | None = None
+    adapter: Sequence[Tensor] | None = None
+    waited: float | None = None
 
     def replace_scores(self, scores: TokenScores) -> "Samples":
         """Return the samples with the trainer's scores; what the engine reported stands beside them."""

@@ -4,9 +4,10 @@ import asyncio
 import hashlib
 import shutil
 import tempfile
+import threading
 import uuid
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from rlcredit.base.exit_status import EngineUnavailable
+from rlcredit.decoding.background_coroutine import BackgroundCoroutine
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.http_client import RetryingClient, summarise_server_error
 from rlcredit.decoding.noise import sampling_seeds
@@ -54,6 +56,8 @@ class VLLMServer(Engine):
         requests: Completions asked for at a time.
         timeout: Seconds for the answer to one request.
         patience: Seconds for which a server that fails is asked again; then the run ends, and can be continued.
+        ahead: 1 to decode the next rollout while the present one is scored and used, so that it is one update old; 0 to
+            decode it afterwards.
 
     """
 
@@ -64,6 +68,7 @@ class VLLMServer(Engine):
         requests: int = 256,
         timeout: float = 600.0,
         patience: float = 60.0,
+        ahead: int = 0,
     ) -> None:
         self.urls = [address.rstrip("/").removesuffix("/v1") for address in ([url] if isinstance(url, str) else url)]
         if not self.urls or not all(address.startswith(("http://", "https://")) for address in self.urls):
@@ -73,9 +78,13 @@ class VLLMServer(Engine):
                 "VLLMServer expects requests >= 1, timeout > 0 and patience >= 0, got "
                 f"{requests}, {timeout} and {patience}."
             )
+        if ahead not in (0, 1):
+            raise ValueError(f"VLLMServer expects ahead 0 or 1, got {ahead}. No rollout may be two updates old.")
         self.folder, self.requests, self.timeout, self.patience = folder, requests, timeout, patience
+        self.ahead = ahead
         self._name, self._version, self._digest = f"rlcredit-{uuid.uuid4().hex[:12]}", 0, b""
         self._home: Path | None = None
+        self._answering: BackgroundCoroutine[list[tuple[list[int], list[float]]]] | None = None
 
     def sample(
         self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
@@ -86,6 +95,19 @@ class VLLMServer(Engine):
             EngineUnavailable: a server does not answer, or refuses to.
 
         """
+        return self.start_sampling(policy, prompt_ids, prompts, sampling, seed=seed, step=step)()
+
+    def start_sampling(
+        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+    ) -> Callable[[], Samples]:
+        """Send the adapter, and have prompts answered in the background.
+
+        Answers that are still on their way arrive first, because the servers hold one adapter at a time. See
+        :meth:`rlcredit.decoding.engine.Engine.start_sampling`; an unavailable server is reported by the function that
+        waits.
+        """
+        if self._answering is not None:
+            self._answering.wait_until_ended()
         group, prompt_mask = sampling.completions, policy.prompt_mask(prompt_ids)
         stops = policy.stop_ids.tolist()
         common = {
@@ -102,11 +124,16 @@ class VLLMServer(Engine):
         row_seeds = sampling_seeds(seed, step, numbers, list(range(group)) * len(prompts))
         tokens = [ids[mask].tolist() for ids, mask in zip(prompt_ids, prompt_mask, strict=True)]
         bodies = [{**common, "prompt": tokens[row // group], "seed": number} for row, number in enumerate(row_seeds)]
-        answers = asyncio.run(self._answered(policy, bodies, group))
-        return _pack_samples(answers, stops, prompt_ids.device)
+        sent = threading.Event()
+        answering = self._answering = BackgroundCoroutine(self._answered(policy, bodies, group, sent))
+        answering.wait_for_event(sent)
+        return lambda: _pack_samples(answering.wait(), stops, prompt_ids.device)
 
     def close(self) -> None:
-        """Remove the adapter from the servers and from the folder."""
+        """Give up answers that are on their way, and remove the adapter from the servers and from the folder."""
+        if self._answering is not None:
+            self._answering.cancel()
+        self._answering = None
         if self._home is not None:
             asyncio.run(self._unload_everywhere())
             shutil.rmtree(self._home, ignore_errors=True)
@@ -118,15 +145,20 @@ class VLLMServer(Engine):
         return f"{self._name}-{self._version}"
 
     async def _answered(
-        self, policy: Policy, bodies: Sequence[Mapping[str, Any]], group: int
+        self, policy: Policy, bodies: Sequence[Mapping[str, Any]], group: int, sent: threading.Event
     ) -> list[tuple[list[int], list[float]]]:
-        async with RetryingClient(self.requests, self.timeout, self.patience) as transport:
-            await self._update_adapter(transport, policy)
-            requests = (
-                self._completion(transport, self.urls[row // group % len(self.urls)], body)
-                for row, body in enumerate(bodies)
-            )
-            return await asyncio.gather(*requests)
+        """Return tokens and log-probabilities of every completion; set ``sent`` once the policy may change."""
+        try:
+            async with RetryingClient(self.requests, self.timeout, self.patience) as transport:
+                await self._update_adapter(transport, policy)
+                sent.set()
+                requests = (
+                    self._completion(transport, self.urls[row // group % len(self.urls)], body)
+                    for row, body in enumerate(bodies)
+                )
+                return await asyncio.gather(*requests)
+        finally:
+            sent.set()
 
     async def _update_adapter(self, transport: RetryingClient, policy: Policy) -> None:
         """Load the adapter on every server unless they have it already."""

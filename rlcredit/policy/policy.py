@@ -494,6 +494,10 @@ class Policy(nn.Module):
             factors += [drawn.to(first.weight), torch.zeros_like(second.weight)]
         return factors
 
+    def copy_adapter(self) -> dict[str, Tensor]:
+        """Return copies of the adapter's weights by name, in the order in which :meth:`use_adapter` takes factors."""
+        return {name: weight.detach().clone() for name, weight in self.named_parameters() if weight.requires_grad}
+
     @contextlib.contextmanager
     def use_adapter(self, factors: Sequence[Tensor]) -> Iterator[None]:
         """Act with another adapter meanwhile; gradients go to its factors.

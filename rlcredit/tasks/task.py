@@ -379,11 +379,21 @@ class Task(LightningDataModule):
 
         As many times P as the module may ask for one rollout, and again for each of its updates.
         """
-        assert self.trainer is not None
         self.start_verifier()
+        order = self._order_prompts()
+        return DataLoader(self._number_examples(self.train_set), batch_sampler=order, collate_fn=self._collate_prompts)  # pyright: ignore[reportArgumentType]
+
+    def draw_prompts(self, step: int) -> PromptBatch:
+        """Return the prompts that :meth:`train_dataloader` yields for a step, before it is reached."""
+        numbers = self._order_prompts().draw_numbers(step)
+        return self._collate_prompts([(number, self.train_set[number]) for number in numbers])
+
+    def _order_prompts(self) -> PromptOrder:
+        """Return the order of this process's prompts."""
+        assert self.trainer is not None
         trainer, module = self.trainer, self.trainer.lightning_module
         rounds, repeats = int(module.rounds), int(module.updates_per_rollout)  # pyright: ignore[reportArgumentType]
-        order = PromptOrder(
+        return PromptOrder(
             len(self.train_set),
             self.prompts_per_step * rounds,
             self.seed,
@@ -392,7 +402,6 @@ class Task(LightningDataModule):
             rank=trainer.global_rank,
             world=trainer.world_size,
         )
-        return DataLoader(self._number_examples(self.train_set), batch_sampler=order, collate_fn=self._collate_prompts)  # pyright: ignore[reportArgumentType]
 
     def val_dataloader(self) -> DataLoader[PromptBatch] | list[DataLoader[PromptBatch]]:
         """Yield this process's share of the held-out questions, with one loader per set."""

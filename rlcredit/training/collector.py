@@ -12,7 +12,7 @@ from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.credit.rollout import Rollout, evenly_spaced_rows
 from rlcredit.credit.token_counts import TokenCounts, count_distinct_prompt_tokens, count_sequence_tokens
-from rlcredit.decoding.engine import Decoder, Engine
+from rlcredit.decoding.engine import Decoder, PromptAnswerer
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.formulas.distributed import find_largest_number
 from rlcredit.formulas.groups import group_imputed_values
@@ -43,7 +43,8 @@ from rlcredit.verification.rewards import (
 from rlcredit.verification.verifiers import Verdict
 
 COMPARED = 8
-"""Completions of each rollout that the trainer also scores without its adapter, if the engine is another."""
+"""Completions of each rollout that the trainer also scores without its adapter, if the engine is another, and with the
+adapter that drew them, if that is an earlier one."""
 
 
 @dataclass
@@ -67,7 +68,7 @@ class RolloutCollector:
 
     trainer: Trainer
     policy: Policy
-    engine: Engine
+    engine: PromptAnswerer
     decoder: Decoder
     scorer: RolloutScorer
     sampling: Sampling
@@ -143,6 +144,8 @@ class RolloutCollector:
         started = read_clock(device)
         asked = {"keeps_hidden": True} if "hidden" in self.needs and self.engine.can_keep_hidden else {}
         samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step, **asked)
+        if samples.waited is not None:
+            metrics["time/waited"] = samples.waited
         engine_fault = self.compare_engine(prompt_ids, samples, self.sampling, step)
         decoded = read_clock(device)
         tokens = self.policy.decode_pieces(samples.completion_ids, samples.mask)
@@ -151,7 +154,7 @@ class RolloutCollector:
         right, judged = verdict_mask(scores.verdicts, Verdict.RIGHT), judged_mask(scores.verdicts)
         no_answer = verdict_mask(scores.verdicts, Verdict.NO_ANSWER)
         outcomes.append((torch.stack([right, judged, samples.truncated.cpu(), no_answer]), scores))
-        metrics["time/rollout"] += decoded - started
+        metrics["time/rollout"] += decoded - started - (samples.waited or 0.0)
         metrics["time/verify"] += read_clock(device) - decoded
         rollout = Rollout(
             step=step,
@@ -238,15 +241,24 @@ class RolloutCollector:
     def compare_engine(
         self, prompt_ids: Tensor, samples: Samples, sampling: Sampling, step: int
     ) -> PolicyMismatch | None:
-        """Compare the log-probabilities of another engine with the trainer's, with its adapter and without."""
+        """Compare the log-probabilities of another engine with the trainer's, with its adapter and without.
+
+        Where an earlier adapter has drawn the completions, it is this one that some of them are scored with: what the
+        policy has learned since is no fault of the engine.
+        """
         engine_logprobs, mask = samples.engine_logprobs, samples.mask
         if engine_logprobs is None:
             return None
         rows = torch.tensor(evenly_spaced_rows(len(mask), COMPARED), device=self.policy.device)
         prompts, completions = prompt_ids[rows // sampling.completions], samples.completion_ids[rows]
         base = self.score(prompts, completions, mask[rows], sampling.temperature, adapter=False)
-        distance = rms_difference(engine_logprobs, samples.logprobs, mask)
-        with_adapter = rms_difference(engine_logprobs[rows], samples.logprobs[rows], mask[rows])
+        if samples.adapter is None:
+            with_adapter = rms_difference(engine_logprobs[rows], samples.logprobs[rows], mask[rows])
+            distance = rms_difference(engine_logprobs, samples.logprobs, mask)
+        else:
+            with self.policy.use_adapter(samples.adapter):
+                drawn = self.score(prompts, completions, mask[rows], sampling.temperature)
+            distance = with_adapter = rms_difference(engine_logprobs[rows], drawn.logprobs, mask[rows])
         without_adapter = rms_difference(engine_logprobs[rows], base.logprobs, mask[rows])
         return find_engine_fault(step, distance, with_adapter, without_adapter, self.tolerance)
 

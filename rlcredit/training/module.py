@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import torch
-from lightning.pytorch import Callback, LightningModule
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.cli import LRSchedulerCallable, OptimizerCallable
 from torch import Tensor
 from torch.nn import ModuleList
@@ -41,6 +41,7 @@ from rlcredit.training.metrics import MeanPassAtK, policy_metrics, sampling_metr
 from rlcredit.training.micro_batches import MicroBatches, Size
 from rlcredit.training.nan_and_mismatch import UpdateValues, find_value_fault, find_weight_fault, trainable_weights
 from rlcredit.training.postmortem import stop_on_fault, stop_on_not_finite
+from rlcredit.training.sampling_ahead import SamplingAhead
 from rlcredit.training.scored_samples import ROUNDED, choose_tolerance
 from rlcredit.training.scoring import (
     RolloutScorer,
@@ -94,6 +95,7 @@ class PolicyModule(LightningModule):
         between_steps: Functions called before prompts are answered, when everything of the step before has been logged
             and evaluated and nothing of the next has begun.
         state: Where the run stands in its step, and what it has measured of it.
+        sampling_ahead: What answers training prompts if the engine decodes ahead; else None.
         needs: Optional facts of a rollout that operators or the loss read.
 
     """
@@ -145,6 +147,7 @@ class PolicyModule(LightningModule):
         self.strict_loading = False  # a checkpoint holds the adapter only
         self.needs: set[str] = set(self.loss.needs)
         self.state = StepState()
+        self.sampling_ahead: SamplingAhead | None = None
         self.between_steps: list[Callable[[], None]] = []
 
     @property
@@ -166,11 +169,12 @@ class PolicyModule(LightningModule):
 
     @property
     def collector(self) -> RolloutCollector:
-        """Collector of rollouts."""
+        """Collector of rollouts, or in validation of held-out answers, which are never drawn ahead."""
+        ahead = self.sampling_ahead if self.trainer.training else None
         return RolloutCollector(
             trainer=self.trainer,
             policy=self.policy,
-            engine=self.engine,
+            engine=ahead or self.engine,
             decoder=self.decoder,
             scorer=self.scorer,
             sampling=self.sampling,
@@ -192,8 +196,11 @@ class PolicyModule(LightningModule):
         self.policy.load(self.seed)
 
     def configure_callbacks(self) -> Sequence[Callback]:
-        """Insert one callback that assigns credit by all operators, in place of the first of them."""
-        CreditStack.insert_into(read_callbacks(self.trainer))
+        """Insert a callback that assigns credit by all operators, before the first of them; add an EngineCloser."""
+        callbacks = read_callbacks(self.trainer)
+        CreditStack.insert_into(callbacks)
+        if not any(isinstance(callback, EngineCloser) for callback in callbacks):
+            callbacks.append(EngineCloser())
         return []
 
     def configure_optimizers(self) -> Any:
@@ -206,6 +213,8 @@ class PolicyModule(LightningModule):
     def setup(self, stage: str) -> None:
         """Check the trainer once it is attached, and count what is held out."""
         refuse_unfit_setup(self, self.trainer, self.task)
+        if self.engine.ahead:
+            self.sampling_ahead = SamplingAhead(self.engine, self.encode_prompts_of, self.updates_per_rollout)
         for asked in self.task.held_out_sets:
             k = asked.choose_k(self.pass_k, self.validation.completions)
             if asked.number == 0:
@@ -216,6 +225,16 @@ class PolicyModule(LightningModule):
     def teardown(self, stage: str) -> None:
         """Release the engine's resources."""
         self.engine.close()
+
+    def encode_prompts_of(self, step: int) -> tuple[list[int], Tensor] | None:
+        """Return numbers and tokens of this process's prompts of a step; None if the run ends before it.
+
+        Every process must call it.
+        """
+        if 0 <= self.trainer.max_steps <= step:
+            return None
+        prompts = self.task.draw_prompts(step)
+        return prompts.numbers, self.collector.encode(prompts)
 
     def on_after_batch_transfer(self, batch: PromptBatch, dataloader_idx: int) -> Rollout | PromptBatch:
         """Collect a rollout, so that callbacks get one; later updates of a rollout get the same one again."""
@@ -584,16 +603,21 @@ class PolicyModule(LightningModule):
         checkpoint["token_counts"] = self.state.token_counts and asdict(self.state.token_counts)
         checkpoint["micro_batch_tokens"] = self.micro_batches.limit
         checkpoint["state_dict"] = {name: value for name, value in checkpoint["state_dict"].items() if name in weights}
+        if self.sampling_ahead and (drawing := self.sampling_ahead.find_adapter(self.global_step)):
+            checkpoint["drawing_adapter"] = drawing
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse weights that are not finite, and an adapter of another shape: loading would pass over it.
+
+        With an engine that decodes ahead, the next rollout is drawn with the weights that had begun it.
 
         Raises:
             NotFinite: with the first weight.
             ValueError: with the weights that do not fit.
 
         """
-        if first := find_non_finite_name(checkpoint["state_dict"].items()):
+        drawing: dict[str, Tensor] = checkpoint.get("drawing_adapter", {})
+        if first := find_non_finite_name([*checkpoint["state_dict"].items(), *drawing.items()]):
             raise NotFinite(f"ckpt_path: {first} of the checkpoint is not finite. Continue from an earlier one.")
         self.state.skipped_in_a_row = checkpoint.get("skipped_in_a_row", 0)
         self.state.tokens_per_second = checkpoint.get("tokens_per_second")
@@ -607,7 +631,17 @@ class PolicyModule(LightningModule):
                 f"The checkpoint holds another adapter: {len(differing)} weights differ, {differing[0]} first. "
                 "Use the model.policy.lora it was trained with."
             )
+        if self.sampling_ahead and drawing:
+            self.sampling_ahead.restore_adapter(checkpoint["global_step"], drawing)
 
     def _log_metrics(self, metrics: dict[str, Any], batch_size: int) -> None:
         sync_dist = self.trainer.world_size > 1
         self.log_dict(metrics, batch_size=batch_size, sync_dist=sync_dist, add_dataloader_idx=False)
+
+
+class EngineCloser(Callback):
+    """Release the engine's resources if an exception or a signal ends a run: Lightning then calls no ``teardown``."""
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Release them."""
+        cast("PolicyModule", pl_module).engine.close()

@@ -40,6 +40,13 @@ def refuse_unfit_settings(module: "PolicyModule") -> None:
             f"model.minibatches must divide model.updates_per_rollout, both at least 1, got {minibatches} and "
             f"{updates}: each update uses one of them, and each is used equally often."
         )
+    if module.engine.ahead not in (0, 1):
+        raise ValueError(f"model.engine: ahead must be 0 or 1, got {module.engine.ahead}.")
+    if module.engine.ahead and module.dynamic_sampling:
+        raise ValueError(
+            "model.dynamic_sampling asks prompts until enough groups are informative, so what comes next is not known "
+            "before they are judged. Set model.engine.init_args.ahead to 0, or model.dynamic_sampling to null."
+        )
     skipped, tolerance, cap = module.skip_not_finite, module.sampler_tolerance, module.mismatch_cap
     if skipped < 0:
         raise ValueError(f"model.skip_not_finite counts steps, got {skipped}. 0 stops at the first.")
@@ -71,6 +78,7 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
     if isinstance(trainer.strategy, ShardedBaseStrategy):
         _refuse_whole_readers(module, trainer)
         _refuse_idle_processes(trainer.world_size, task)
+    _refuse_oracle_ahead(module, trainer)
     if task.has_real_rewards:
         given = "data.rewards gives any numbers"
         refuse_binary_operators(read_callbacks(trainer), given, "leave out data.rewards")
@@ -119,6 +127,16 @@ def _refuse_idle_processes(processes: int, task: Task) -> None:
                 f"trainer.strategy: sharded_base needs a held-out question in each of {processes} processes, and a set "
                 f"has {size}. Raise data.validation_size."
             )
+
+
+def _refuse_oracle_ahead(module: "PolicyModule", trainer: Trainer) -> None:
+    """Refuse operators that continue partial answers if these are older than the policy."""
+    asking = [type(each).__name__ for each in read_callbacks(trainer) if "oracle" in getattr(each, "reads", ())]
+    if asking and module.engine.ahead:
+        raise ValueError(
+            f"{asking[0]} continues answers with the policy that drew them, and with ahead 1 it has changed by then. "
+            f"Set ahead of {type(module.engine).__name__} to 0, or remove {', '.join(dict.fromkeys(asking))}."
+        )
 
 
 def _refuse_uneven_prompts(module: "PolicyModule", trainer: Trainer, task: Task) -> None:

@@ -17,12 +17,11 @@ from tests.small_runs import ROOT
 SCRIPT = Path(two_sharded.__file__)
 
 
-def start_two(folder, strategy, size, *more):
+def start_two(folder, strategy, size, *more, **environment):
     paths = os.pathsep.join([str(ROOT), str(ROOT / "scripts")])
     command = [sys.executable, str(SCRIPT), str(folder), strategy, str(size), *more]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths}
-    )
+    known = {**os.environ, "PYTHONPATH": paths, **environment}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=known)
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +105,29 @@ def test_a_run_goes_on_with_a_base_in_parts_and_with_a_whole_one(tmp_path, train
     for name, weight in expected.items():
         assert torch.equal(again[name], weight)
         assert_close(alone[name], weight, atol=5e-6, rtol=0)
+
+
+def train_ahead(folder, strategy, *more):
+    """Train two processes with an engine that is one rollout ahead; return what the first has found."""
+    folder.mkdir()
+    process = start_two(folder, strategy, 1, *more, AHEAD="1")
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return torch.load(folder / f"{strategy}1_rank0.pt", weights_only=True)
+
+
+@pytest.mark.slow
+def test_rollouts_ahead_are_alike_in_whole_bases_and_in_parts_and_a_run_goes_on_with_them(tmp_path, trained):
+    whole, parts = train_ahead(tmp_path / "whole", "ddp", "3"), train_ahead(tmp_path / "parts", "sharded_base", "3")
+    for expected, actual in zip(whole["logged"], parts["logged"], strict=True):
+        assert actual["ids"] == expected["ids"]
+        assert actual["train/mismatch_kl"] == pytest.approx(expected["train/mismatch_kl"], abs=1e-4)
+    stale = [logged["train/mismatch_max"] for logged in whole["logged"]]
+    assert stale[0] < 1e-4 < 1e-3 < min(stale[1:])
+    assert whole["logged"][0]["ids"] == trained["ddp", 0][0]["logged"][0]["ids"]
+    for name, weight in whole["adapter"].items():
+        assert_close(parts["adapter"][name], weight, atol=1e-5, rtol=0)
+    train_ahead(tmp_path / "begun", "sharded_base", "1")
+    (checkpoint,) = (tmp_path / "begun").rglob("*.ckpt")
+    rest = train_ahead(tmp_path / "rest", "sharded_base", "3", str(checkpoint))
+    assert all(torch.equal(rest["adapter"][name], weight) for name, weight in parts["adapter"].items())

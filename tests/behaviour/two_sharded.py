@@ -34,6 +34,7 @@ class Server(Engine):
     """Decode with a model of its own, to which the adapter is sent before each batch, as a server does."""
 
     own: Policy | None = None
+    ahead = int(os.environ.get("AHEAD", "0"))
 
     def sample(self, policy, prompt_ids, prompts, sampling, *, seed, step):
         if self.own is None:

@@ -1,5 +1,7 @@
 """What is measured for the plan, and what is not measured twice."""
 
+import copy
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +10,7 @@ import yaml
 
 from rlcredit.campaign import step_timing
 from rlcredit.campaign.campaign_command import run_campaign_command
+from rlcredit.campaign.config_differences import list_differences
 from rlcredit.campaign.resolved_condition import resolve_condition
 
 FREE = "c1_grpo", "c8_maxrl_sepa", "frozen", "random_mask"
@@ -63,6 +66,19 @@ def test_conditions_that_differ_in_credit_cost_alike(resolutions, measured, tmp_
 )
 def test_what_a_run_does_besides_credit_costs(more, resolutions):
     assert resolution("c1_grpo", f"--{more}").cost_sha256 != resolutions["c1_grpo"].cost_sha256
+
+
+def test_decoding_ahead_costs_another_time_and_its_absence_what_it_cost_before():
+    served, ahead = (
+        resolve_condition(["--config", "configs/tiny.yaml", "--config", f"configs/engines/{name}.yaml"])
+        for name in ("vllm", "vllm_ahead")
+    )
+    assert ahead.cost_sha256 != served.cost_sha256
+    former = copy.deepcopy(served.leaves)
+    assert former["model"]["engine"]["init_args"].pop("ahead") == 0
+    assert list_differences(former, served.leaves) == []
+    assert list_differences(former, ahead.leaves) == ["model.engine.init_args.ahead: declared nothing, executed 1"]
+    assert dataclasses.replace(served, leaves=former).cost_sha256 == served.cost_sha256
 
 
 def test_nothing_is_measured_twice(resolutions, measured, tmp_path):

@@ -6,7 +6,8 @@ from callbacks.schedules.anneal_out import AnnealOut
 from callbacks.tokens.conflict_mask import ConflictMask
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.random_mask import RandomMask
-from rlcredit.cli.explain import describe_stack, list_cited_papers
+from rlcredit.campaign.resolved_condition import resolve_condition
+from rlcredit.cli.explain import describe_configuration, describe_stack, list_cited_papers
 from rlcredit.losses import TEPO, ClippedSurrogate, KLPenalty
 
 
@@ -32,3 +33,13 @@ def test_a_line_of_the_stack_ends_with_the_papers():
     assert lines[2].endswith("-> advantages, at most 0.75   arXiv:2503.20783   arXiv:2402.03300")
     assert lines[3].endswith("-> advantages   arXiv:2508.04349")
     assert lines[4].endswith("-> advantages")
+
+
+def test_an_engine_that_decodes_ahead_is_said_to():
+    lines = {}
+    for name in ("vllm", "vllm_ahead"):
+        found = resolve_condition(["--config", "configs/tiny.yaml", "--config", f"configs/engines/{name}.yaml"])
+        lines[name] = describe_configuration(found.trainer, found.module, found.task, "grpo").splitlines()
+    (added,) = [line for line in lines["vllm_ahead"] if line not in lines["vllm"]]
+    assert added.startswith("engine     VLLMServer, one rollout ahead")
+    assert len(lines["vllm_ahead"]) == len(lines["vllm"]) + 1

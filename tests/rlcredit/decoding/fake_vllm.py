@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import Counter
 from contextlib import contextmanager
 
 import torch
@@ -23,6 +24,9 @@ class FakeVLLM:
         deaf: take adapters, and answer with the base model all the same.
         busy: how many requests are still answered with status 503.
         lost: how many answers still get lost on the way.
+        holds: function that tells of a request for a completion, by its number, whether it is still held back.
+        answering: how many requests of each adapter are not yet answered.
+        faults: what no engine may do: ask with two adapters at once, or unload one that is asked.
 
     """
 
@@ -33,17 +37,17 @@ class FakeVLLM:
         self.adapters, self.names, self.bodies = {}, [], []
         self.current = None
         self.deaf, self.busy, self.lost = False, 0, 0
+        self.holds, self.asked, self.answering, self.faults = lambda number: False, 0, Counter(), []
 
     async def handle(self, request):
         body = await request.json()
         if self.busy:
             self.busy -= 1
             return web.json_response({"error": {"message": "not now"}}, status=BUSY)
-        answer = {
-            "/v1/load_lora_adapter": self.load,
-            "/v1/unload_lora_adapter": self.unload,
-            "/v1/completions": self.complete,
-        }[request.path](body)
+        if request.path == "/v1/completions":
+            answer = await self.complete_in_turn(request, body)
+        else:
+            answer = {"/v1/load_lora_adapter": self.load, "/v1/unload_lora_adapter": self.unload}[request.path](body)
         if self.lost:
             self.lost -= 1
             request.transport.close()
@@ -57,7 +61,23 @@ class FakeVLLM:
         self.names.append(body["lora_name"])
         return web.Response(text="Success")
 
+    async def complete_in_turn(self, request, body):
+        number, self.asked = self.asked, self.asked + 1
+        self.answering[body["model"]] += 1
+        if len(+self.answering) > 1:
+            self.faults.append(f"asked with {', '.join(+self.answering)}")
+        try:
+            while self.holds(number):
+                if request.transport is None:  # nobody waits for the answer any more
+                    return web.Response()
+                await asyncio.sleep(0.005)
+            return self.complete(body)
+        finally:
+            self.answering[body["model"]] -= 1
+
     def unload(self, body):
+        if self.answering[body["lora_name"]]:
+            self.faults.append(f"unloaded {body['lora_name']}")
         found = self.adapters.pop(body["lora_name"], None)
         return web.json_response({}, status=UNKNOWN if found is None else 200)
 

@@ -1,12 +1,18 @@
 """The engine against a server that speaks vLLM's protocol; what a real one says to it is asked where one is at hand."""
 
 import socket
+import threading
 
 import pytest
+import torch
 from aiohttp import web
+from small_policies import load_with_random_adapter
 
 from rlcredit.base.exit_status import NO_ENGINE, EngineUnavailable, PolicyMismatch
+from rlcredit.decoding.sampling import Sampling
 from rlcredit.decoding.vllm_server import VLLMServer
+from rlcredit.policy.adapters import install_adapter
+from rlcredit.policy.policy import Policy
 from tests.rlcredit.decoding.fake_vllm import FakeVLLM, served
 from tests.small_runs import finish_small_run, read_recorded_steps
 
@@ -146,11 +152,72 @@ def test_held_out_questions_are_not_answered_by_other_weights_either(fit, fake):
         ({"url": []}, "url to be http://HOST:PORT"),
         ({"requests": 0}, "requests >= 1"),
         ({"timeout": 0.0}, "timeout > 0"),
+        ({"ahead": 2}, "ahead 0 or 1, got 2"),
     ],
 )
 def test_arguments_that_cannot_be_meant(arguments, said):
     with pytest.raises(ValueError, match=said):
         VLLMServer(**arguments)
+
+
+@pytest.fixture
+def begin(fake):
+    """Return a function that has an engine begin to answer two prompts, with the adapter times a factor."""
+    policy = load_with_random_adapter(Policy())
+    adapter = policy.copy_adapter()
+    prompt_ids = policy.encode_questions(["1 + 2?", "3 + 4?"])
+
+    def begin(engine, factor, **asked):
+        install_adapter(policy, {name: factor * weight for name, weight in adapter.items()})
+        arguments = (policy, prompt_ids, [0, 1], Sampling(completions=2, max_tokens=12))
+        wait = engine.start_sampling(*arguments, seed=0, **asked)
+        install_adapter(policy, adapter)
+        return wait
+
+    return begin
+
+
+def test_answers_on_their_way_arrive_before_another_adapter_is_sent_and_are_kept(fake, begin):
+    with served(fake) as url:
+        alone, engine = VLLMServer(url), VLLMServer(url, ahead=1)
+        expected = [begin(alone, factor, step=step)() for factor, step in ((1, 5), (2, 6))]
+        alone.close()
+        asked = fake.asked
+        held = threading.Event()
+        fake.holds = lambda number: number == asked and not held.is_set()
+        first = begin(engine, 1, step=5)
+        threading.Timer(0.2, held.set).start()
+        second = begin(engine, 2, step=6)
+        assert held.is_set()
+        found = [first(), second()]
+        engine.close()
+    for samples, alike in zip(found, expected, strict=True):
+        assert torch.equal(samples.completion_ids, alike.completion_ids)
+        assert torch.equal(samples.logprobs, alike.logprobs)
+    assert fake.faults == []
+    assert not fake.adapters
+
+
+def test_closed_it_gives_up_what_is_on_its_way_and_can_be_used_again(fake, begin, tmp_path):
+    fake.holds = lambda number: number < 4
+    with served(fake) as url:
+        engine = VLLMServer(url, folder=str(tmp_path), ahead=1)
+        begin(engine, 1, step=5)
+        assert [thread.name for thread in threading.enumerate()].count("rlcredit-requests") == 1
+        engine.close()
+        assert not any(thread.name == "rlcredit-requests" for thread in threading.enumerate())
+        assert not list(tmp_path.iterdir())
+        assert not fake.adapters
+        assert begin(engine, 1, step=5)().mask.any()
+        engine.close()
+
+
+def test_an_adapter_that_is_refused_is_reported_to_whoever_waits(fake, begin):
+    fake.load = lambda body: _refusal("too large")
+    with served(fake) as url:
+        wait = begin(VLLMServer(url, ahead=1), 1, step=5)
+        with pytest.raises(EngineUnavailable, match="too large"):
+            wait()
 
 
 def _refusal(said, status=400):

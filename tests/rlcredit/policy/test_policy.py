@@ -11,6 +11,7 @@ from torch.testing import assert_close
 import rlcredit
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
+from rlcredit.policy.adapters import install_adapter
 from rlcredit.policy.model_loading import MissingWeightsError
 from rlcredit.policy.policy import LoRA, Policy
 
@@ -184,3 +185,16 @@ def test_a_model_that_scales_its_logits_is_refused(policy, monkeypatch):
 def test_a_rank_of_nothing_is_refused():
     with pytest.raises(ValueError, match="rank >= 1, got 0"):
         LoRA(rank=0)
+
+
+def test_a_copied_adapter_acts_as_the_one_that_was_copied(task):
+    policy = load_with_random_adapter(Policy())
+    ids = policy.encode_questions([question.question for question in task.train_set[:2]])
+    completion_ids = torch.randint(3, 100, (2, 8), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        expected = policy.score_prompts(ids, completion_ids).logprobs
+        copied = policy.copy_adapter()
+        install_adapter(policy, None)
+        assert not torch.equal(policy.score_prompts(ids, completion_ids).logprobs, expected)
+        with policy.use_adapter(list(copied.values())):
+            assert torch.equal(policy.score_prompts(ids, completion_ids).logprobs, expected)

@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -290,3 +291,16 @@ def test_scores_of_reasoning_gym_are_rewards_if_the_task_says_so(task, monkeypat
         found = scored.score(["the answer is 1.", "who knows"], task.held_out_set[:1] * 2)
         assert found.rewards.tolist() == pytest.approx([score, 0.0])
         assert found.verdicts == [verdict, Verdict.NO_ANSWER]
+
+
+@pytest.mark.parametrize("start", [0, 4, 7])
+def test_prompts_of_a_step_are_known_before_the_loader_yields_them(start):
+    task = ReasoningGym("chain_sum", CHAIN_SUM, train_size=11, validation_size=4, prompts_per_step=4)
+    task.setup()
+    module = SimpleNamespace(rounds=1, updates_per_rollout=2)
+    task.trainer = SimpleNamespace(global_step=start, global_rank=1, world_size=2, lightning_module=module)
+    batches = list(task.train_dataloader())
+    assert len(batches) == 4 - start % 4
+    for step, batch in enumerate(batches, start):
+        assert task.draw_prompts(step) == batch
+        assert len(batch.numbers) == 2
