@@ -4,7 +4,7 @@ from typing import Any
 
 from csv_rows import read_csv_rows
 
-from docs.numbers import Estimate, Rows, parse_estimate, require_claim
+from docs.numbers import RESULTS, Estimate, Rows, parse_estimate, require_claim
 from rlcredit.cards import leaderboard
 from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import SHIPPED, rank_conditions, summarise_leaderboard
@@ -34,6 +34,22 @@ def drop_worst_conditions(rows: Rows, number: int = 5) -> Rows:
     return [row for row in rows if row["condition"] not in worst]
 
 
+def collect_values_and_rereadings() -> dict[str, Any]:
+    """Return what pages say of operators that read values or read completions again; one policy, quick cards."""
+    rows = read_csv_rows(RESULTS / "cards_aligned.csv")
+    gains = collect_findings(rows, "area_gain")
+    require_claim({row["organism"] for row in rows} == {"aligned"}, "all cards are of one policy")
+    require_claim(gains["ExpectedGradient"] == gains["HeadCritic"], "two operators lead to one condition")
+    return {
+        "table": leaderboard.render_leaderboard_table(rows),
+        "summary": summarise_leaderboard(rows),
+        "gains": {name: found["aligned"] for name, found in gains.items()},
+        "ends": {name: found["aligned"] for name, found in collect_findings(rows, "gain").items()},
+        "correlations": collect_correlations(rows),
+        "count": len(rows),
+    }
+
+
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the leaderboard."""
     rows = read_csv_rows(SHIPPED)
@@ -48,5 +64,6 @@ def collect_numbers() -> dict[str, Any]:
         "moved": collect_findings(rows, "moved"),
         "angles": collect_findings(rows, "angle"),
         "correlations": collect_correlations(rows),
+        "later": collect_values_and_rereadings(),
         "correlations_without_worst": collect_correlations(drop_worst_conditions(rows)),
     }
