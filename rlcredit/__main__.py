@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from rlcredit.base.exit_status import REFUSED, signal_exit_status
+from rlcredit.base.frozen_imports import freeze_imports
 from rlcredit.base.text_escaping import guard_output
 from rlcredit.cli.commands import COMMANDS, render_help
 from rlcredit.config.paths import prefer_own_callbacks
@@ -19,6 +20,9 @@ REQUESTS = {
     "--completion": "rlcredit.cli.completion:run_completion",
 }
 """What is asked of rlcredit itself, and the functions that answer with the words that follow."""
+
+LIGHTNING = "rlcredit.cli.application:run_lightning_command"
+"""Function that runs the commands of LightningCLI."""
 
 
 def main() -> None:
@@ -65,7 +69,10 @@ def _run_named_command(words: Sequence[str]) -> None:
 
 def _import_function(path: str) -> Callable[..., Any]:
     module, function = path.split(":")
-    return getattr(importlib.import_module(module), function)
+    if module not in sys.modules:
+        with freeze_imports():
+            importlib.import_module(module)
+    return getattr(sys.modules[module], function)
 
 
 def _run_lightning_command() -> None:
@@ -73,9 +80,7 @@ def _run_lightning_command() -> None:
     from rlcredit.cli.startup import read_configuration_or_exit  # noqa: PLC0415
 
     read_configuration_or_exit(sys.argv[1:])
-    from rlcredit.cli.application import run_lightning_command  # noqa: PLC0415
-
-    run_lightning_command()
+    _import_function(LIGHTNING)()
 
 
 def _refuse_unknown_command(name: str) -> int:
