@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
+from rlcredit.base.deferred_torchmetrics import defer_torchmetrics
 from rlcredit.base.exit_status import REFUSED, signal_exit_status
 from rlcredit.base.frozen_imports import freeze_imports
 from rlcredit.base.text_escaping import guard_output
@@ -52,6 +53,7 @@ def _raise_interrupt(number: int, frame: FrameType | None) -> NoReturn:
 def _run_named_command(words: Sequence[str]) -> None:
     """Run the command that the first word names, or answer what is asked of rlcredit itself."""
     prefer_own_callbacks()
+    defer_torchmetrics()
     name, rest = (words[0], words[1:]) if words else ("--help", [])
     if name in HELP:
         print(render_help())
