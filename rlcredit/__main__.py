@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
+from rlcredit.base.deferred_torchmetrics import defer_torchmetrics
 from rlcredit.base.exit_status import REFUSED, signal_exit_status
+from rlcredit.base.frozen_imports import freeze_imports
 from rlcredit.base.text_escaping import guard_output
 from rlcredit.cli.commands import COMMANDS, render_help
 from rlcredit.config.paths import prefer_own_callbacks
@@ -19,6 +21,9 @@ REQUESTS = {
     "--completion": "rlcredit.cli.completion:run_completion",
 }
 """What is asked of rlcredit itself, and the functions that answer with the words that follow."""
+
+LIGHTNING = "rlcredit.cli.application:run_lightning_command"
+"""Function that runs the commands of LightningCLI."""
 
 
 def main() -> None:
@@ -48,6 +53,7 @@ def _raise_interrupt(number: int, frame: FrameType | None) -> NoReturn:
 def _run_named_command(words: Sequence[str]) -> None:
     """Run the command that the first word names, or answer what is asked of rlcredit itself."""
     prefer_own_callbacks()
+    defer_torchmetrics()
     name, rest = (words[0], words[1:]) if words else ("--help", [])
     if name in HELP:
         print(render_help())
@@ -65,7 +71,10 @@ def _run_named_command(words: Sequence[str]) -> None:
 
 def _import_function(path: str) -> Callable[..., Any]:
     module, function = path.split(":")
-    return getattr(importlib.import_module(module), function)
+    if module not in sys.modules:
+        with freeze_imports():
+            importlib.import_module(module)
+    return getattr(sys.modules[module], function)
 
 
 def _run_lightning_command() -> None:
@@ -73,9 +82,7 @@ def _run_lightning_command() -> None:
     from rlcredit.cli.startup import read_configuration_or_exit  # noqa: PLC0415
 
     read_configuration_or_exit(sys.argv[1:])
-    from rlcredit.cli.application import run_lightning_command  # noqa: PLC0415
-
-    run_lightning_command()
+    _import_function(LIGHTNING)()
 
 
 def _refuse_unknown_command(name: str) -> int:

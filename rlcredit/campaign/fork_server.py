@@ -5,7 +5,6 @@ python -m rlcredit.campaign.fork_server module ...
 """
 
 import contextlib
-import gc
 import importlib
 import json
 import os
@@ -16,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rlcredit.base.frozen_imports import freeze_imports
 from rlcredit.campaign.process_identity import end_with_parent, take_parent_pid
 from rlcredit.config.paths import prefer_own_callbacks
 
@@ -40,9 +40,9 @@ def _import_modules(modules: Sequence[str]) -> None:
     from rlcredit.cli.quiet_libraries import silence_libraries  # noqa: PLC0415
 
     silence_libraries()  # before MLflow is imported
-    for module in modules:
-        importlib.import_module(module)
-    gc.freeze()  # memory that is shared is not written to for being looked at
+    with freeze_imports():  # memory that is shared is not written to for being looked at
+        for module in modules:
+            importlib.import_module(module)
 
 
 def _serve_fork_requests(requests: socket.socket) -> tuple[list[str], str, dict[str, str]]:

@@ -28,12 +28,17 @@ def python(code, *args):
     )
 
 
-def imported(*args):
-    """The packages that a command has imported when it ends."""
+def imported_modules(*args):
+    """The modules that a command has imported when it ends."""
     code = "import atexit, sys; atexit.register(lambda: print('MODULES', *sys.modules));"
     done = python(f"{code} from rlcredit.__main__ import main; main()", *args)
     assert "MODULES" in done.stdout, done.stderr
-    return {name.partition(".")[0] for name in done.stdout.partition("MODULES")[2].split()}
+    return set(done.stdout.partition("MODULES")[2].split())
+
+
+def imported(*args):
+    """The packages that a command has imported when it ends."""
+    return {name.partition(".")[0] for name in imported_modules(*args)}
 
 
 @pytest.mark.parametrize(
@@ -41,3 +46,19 @@ def imported(*args):
 )
 def test_help_and_files_that_cannot_be_read_need_no_torch(args):
     assert imported(*args) & {*HEAVY, "torch", "lightning", "torchmetrics", "matplotlib"} == set()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["explain", "--config=configs/tiny.yaml", "--config=configs/conditions/sepa_paper/c8_maxrl_sepa.yaml"],
+        ["card", "NoSuchOperator"],
+        ["list", "losses"],
+    ],
+)
+def test_what_loads_no_policy_imports_neither_models_nor_trackers_nor_the_metrics_of_others(args):
+    modules = imported_modules(*args)
+    assert "lightning.pytorch" in modules
+    allowed = {"scipy"} if args[0] == "card" else set()  # cards compare
+    assert {name.partition(".")[0] for name in modules} & HEAVY <= allowed
+    assert not modules & {"scipy.signal", "torchmetrics.functional", "torchmetrics.classification"}
