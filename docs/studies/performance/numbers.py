@@ -9,9 +9,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from benchmarks import format_median_and_range, round_ratios
 
-from docs.numbers import RESULTS, require_claim
+from docs.numbers import RESULTS, read_results, require_claim, student_estimate
 from rlcredit.pages.tables import Table
 
 UPDATE_SECONDS = [(0.351, 0.177), (0.355, 0.171), (0.350, 0.171), (0.344, 0.174), (0.342, 0.174)]
@@ -159,6 +160,32 @@ def collect_accelerator_numbers() -> dict[str, Any]:
     }
 
 
+def collect_ahead_numbers() -> dict[str, Any]:
+    """Return how runs whose rollouts are decoded ahead compare with those of the same seeds that decode in a step."""
+    rows = read_results("performance/ahead")
+    columns = {
+        name: [[float(row[name] or 0) for row in rows if row["condition"] == kind] for kind in ("in_step", "ahead")]
+        for name in ("pass_at_1", "waited", "rollout", "update", "tokens_per_second")
+    }
+    ends = columns["pass_at_1"]
+    lines = [
+        [
+            title,
+            f"{statistics.mean(ends[side]):.3f}",
+            format_median_and_range(columns["waited"][side], 2) if any(columns["waited"][side]) else "in the rollout",
+            *(format_median_and_range(columns[name][side], 2) for name in ("rollout", "update")),
+            format_median_and_range(columns["tokens_per_second"][side], 0),
+        ]
+        for side, title in enumerate(("decoded in its step", "decoded one step ahead"))
+    ]
+    heads = ["rollout", "pass@1 at the end", "waited, s", "rollout, s", "update, s", "tokens a second"]
+    return {
+        "ahead_table": Table(heads, lines).to_markdown(),
+        "ahead_lead": student_estimate(100 * (np.array(ends[1]) - np.array(ends[0]))),
+        "ahead_speed": round_ratios(columns["tokens_per_second"][1], columns["tokens_per_second"][0]),
+    }
+
+
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the cost of a step."""
     return {
@@ -166,6 +193,7 @@ def collect_numbers() -> dict[str, Any]:
         **collect_step_numbers(),
         **collect_stack_numbers(),
         **collect_accelerator_numbers(),
+        **collect_ahead_numbers(),
         "decoding_table": render_decoding_table(),
         "update_table": render_update_table(),
         "oracle_table": render_oracle_table(),

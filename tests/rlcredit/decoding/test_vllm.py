@@ -6,7 +6,7 @@
     RLCREDIT_VLLM=vllm/bin/python python -m pytest -m vllm
 
 It has no kernel for heads as narrow as those of the embedded policy;
-a twin with wider ones, which computes the same, is trained.
+a twin with wider ones, which computes the same, is trained (`scripts/wide_heads.py`).
 """
 
 import os
@@ -17,7 +17,7 @@ import urllib.request
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from wide_heads import save_with_wide_heads
 
 from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.decoding.vllm_server import VLLMServer
@@ -40,40 +40,10 @@ SETTINGS = {
 }
 
 
-def widened(source, folder):
-    """Write a model whose heads are twice as wide, half of each zero, and whose logits are the same."""
-    model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
-    narrow = model.config.head_dim
-    model.config.head_dim = 2 * narrow
-    twin = type(model)(model.config)
-    # Pair i of a rotary embedding turns as fast as pair 2i of one twice as wide.
-    place = torch.arange(0, narrow, 2).repeat(2) + torch.tensor([0, narrow]).repeat_interleave(narrow // 2)
-    state = model.state_dict()
-    for name, weight in state.items():
-        if any(f".{kind}_proj." in name for kind in "qkv"):
-            wide = weight.new_zeros(len(weight) // narrow, 2 * narrow, weight.shape[1])
-            wide[:, place] = weight.view(-1, narrow, weight.shape[1])
-            state[name] = wide.flatten(0, 1)
-        elif ".o_proj." in name:
-            wide = weight.new_zeros(len(weight), weight.shape[1] // narrow, 2 * narrow)
-            wide[:, :, place] = weight.view(len(weight), -1, narrow)
-            state[name] = wide.flatten(1)
-        elif "q_norm" in name or "k_norm" in name:
-            # Half of what is averaged is zero, for both; and scores are divided by the root of the width.
-            wide = weight.new_ones(2 * narrow)
-            wide[place] = weight * (0.5**0.5 if "k_norm" in name else 1.0)
-            state[name] = wide
-    twin.load_state_dict(state)
-    twin.generation_config = model.generation_config
-    twin.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
-    return model, twin
-
-
 @pytest.fixture(scope="module")
 def twin(tmp_path_factory):
     folder = tmp_path_factory.mktemp("twin")
-    model, twin = widened(Policy().location, folder)
+    model, twin = save_with_wide_heads(Policy().location, folder)
     ids = torch.randint(3, 300, (4, 32), generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(twin(ids).logits, model(ids).logits, atol=1e-3, rtol=1e-4)
     return str(folder)
