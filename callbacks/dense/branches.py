@@ -92,3 +92,7 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
     def bound(self, above: float, group_size: int) -> float:
         """Values lie in [0, 1], and so do their baselines."""
         return 1.0 if group_size > 1 or (self.forks and self.width) else 0.0
+
+    def count_continuations(self) -> tuple[int, int]:
+        """Every fork has as many."""
+        return self.forks, self.width

@@ -13,7 +13,9 @@ from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.contract import OperatorContract, select_operators
 from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operators
 from rlcredit.losses import PolicyLoss
+from rlcredit.policy.policy_sizes import find_policy_sizes
 from rlcredit.preflight.memory import estimate_memory
+from rlcredit.preflight.policy import select_lora_layers
 from rlcredit.preflight.weights import explain_missing_folder
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
@@ -24,6 +26,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
     rows = [
         ("condition", condition),
         ("policy", _describe_policy(module)),
+        *([("adapter", adapted)] if (adapted := _describe_adapted_experts(module)) else []),
         ("task", f"{render_call(task)}: {task.prompts_per_step} prompts per step"),
         *([("rewards", task.rewards)] if task.rewards else []),
         ("step", _describe_step(module, task)),
@@ -135,6 +138,20 @@ def _describe_policy(module: PolicyModule) -> str:
     targets = policy.lora.targets if isinstance(policy.lora.targets, str) else ", ".join(policy.lora.targets)
     return (
         f"{policy.path}, {held}, LoRA rank {policy.lora.rank}, alpha {policy.lora.alpha:g} on {targets}{policy.prompt}"
+    )
+
+
+def _describe_adapted_experts(module: PolicyModule) -> str | None:
+    """Return which weights of a mixture of experts have an adapter; None for any other model."""
+    known = find_policy_sizes(module.policy.location)
+    if known is None or known.architecture is None or not known.architecture.sparse:
+        return None
+    shape = known.architecture
+    layers = select_lora_layers(module.policy, shape.adaptable_layers())
+    weights = sum(layer.parameters for layer in layers.values())
+    return (
+        f"on {len(layers):,} linear layers with {weights:,} of {known.parameters:,} weights; none on the "
+        f"{len(shape.sparse):,} routers and their {shape.experts:,} experts each, which are stacked"
     )
 
 

@@ -23,7 +23,7 @@ RewardKind = Literal["real", "binary"]
 RESERVED = frozenset(
     [
         *("reads", "writes", "state", "usual", "costly", "neutral", "rewards"),
-        *("bound", "notice", "arguments", "label", "run_seed"),
+        *("bound", "notice", "count_continuations", "arguments", "label", "run_seed"),
     ]
 )
 """Names that an operator must not use for its arguments."""
@@ -99,6 +99,13 @@ class OperatorContract:
 
         """
         return math.inf if "advantages" in self.writes else above
+
+    def count_continuations(self) -> tuple[int, int] | None:
+        """Return how many prefixes of a completion are continued to be trained on, at most, and how often each.
+
+        None if only the text of a completion tells.
+        """
+        return None if "continuations" in self.writes else (0, 0)
 
     def notice(self, above: float, group_size: int) -> str | None:
         """Return why this operator cannot have an effect at its place, or None; arguments as in `bound`."""

@@ -11,6 +11,23 @@ KINDS = ("llama", "qwen2", "qwen3", "qwen3_moe")
 SIZES = ("num_attention_heads", "hidden_size", "num_hidden_layers")
 
 
+EXPERT_PARTS = ("gate", "gate_proj", "up_proj", "down_proj")
+"""Names that PEFT takes for the router and the stacked experts, wherever a model has some. An adapter of stacked
+experts is multiplied out to all their weights at every pass, and the gated layers of a dense layer, which have the same
+names, would get none."""
+
+
+def is_expert(name: str) -> bool:
+    """Whether PEFT would take the name of a layer for that of a router or of experts.
+
+    Example:
+        >>> is_expert("model.layers.0.mlp.gate_proj"), is_expert("model.layers.0.self_attn.q_proj")
+        (True, False)
+
+    """
+    return name.rpartition(".")[2] in EXPERT_PARTS
+
+
 class LinearShape(NamedTuple):
     """A linear layer."""
 
@@ -100,6 +117,10 @@ class DecoderArchitecture:
                 layers |= {f"model.layers.{number}.mlp.{name}": layer for name, layer in mlp.items()}
         return layers
 
+    def adaptable_layers(self) -> dict[str, LinearShape]:
+        """Return the layers that can get an adapter; see :data:`EXPERT_PARTS`."""
+        return {name: layer for name, layer in self.linear_layers().items() if not self.sparse or not is_expert(name)}
+
     @property
     def linear_parameters(self) -> int:
         """Weights of the linear layers, without the output embedding: what is quantized, or merged with an adapter."""
@@ -133,7 +154,8 @@ def parse_architecture(config: Mapping[str, Any]) -> DecoderArchitecture | None:
         if kind == "qwen3_moe":
             every, dense = config.get("decoder_sparse_step") or 1, config.get("mlp_only_layers") or []
             sparse = {number for number in range(layers) if number not in dense and (number + 1) % every == 0}
-            sizes = (config["num_experts"], config["num_experts_per_tok"], config["moe_intermediate_size"])
+            number = config.get("num_experts") or config["num_local_experts"]  # as transformers 5 writes it
+            sizes = (number, config["num_experts_per_tok"], config["moe_intermediate_size"])
             moe = {**dict(zip(("experts", "active", "expert_width"), sizes, strict=True)), "sparse": frozenset(sparse)}
         bias = bool(config.get("attention_bias"))
         known = DecoderArchitecture(

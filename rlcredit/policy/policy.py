@@ -5,6 +5,7 @@ import copy
 import functools
 import inspect
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from rlcredit.policy.model_loading import (
     load_tokenizer,
 )
 from rlcredit.policy.pieces import make_piece_decoder
+from rlcredit.policy.policy_sizes import find_linear_layers, has_stacked_experts
 from rlcredit.policy.prompt_format import (
     PADDING,
     Conversation,
@@ -63,6 +65,9 @@ class LoRA:
 def add_lora_adapter(base: Any, lora: LoRA) -> Any:
     """Return a model of transformers with a fresh adapter in it.
 
+    Where experts are stacked, PEFT would turn ``all-linear`` and patterns into names that stand for experts too; it
+    gets the names of linear layers instead.
+
     Raises:
         ValueError: PEFT has no adapter for a layer that is named.
 
@@ -70,10 +75,15 @@ def add_lora_adapter(base: Any, lora: LoRA) -> Any:
     from peft import LoraConfig, get_peft_model  # noqa: PLC0415
     from transformers.pytorch_utils import Conv1D  # noqa: PLC0415
 
+    targets = lora.targets
+    if isinstance(targets, str) and has_stacked_experts(base):
+        layers = find_linear_layers(base)
+        chosen = [name for name in layers if targets == "all-linear" or re.fullmatch(targets, name)]
+        targets = sorted({name.rpartition(".")[2] for name in chosen} if targets == "all-linear" else chosen)
     config = LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
-        target_modules=lora.targets,
+        target_modules=targets,
         lora_dropout=0.0,
         fan_in_fan_out=any(isinstance(layer, Conv1D) for layer in base.modules()),  # as GPT-2 holds its weights
         task_type="CAUSAL_LM",

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from rlcredit.config import strict_yaml
-from rlcredit.policy.architecture import DecoderArchitecture, LinearShape, parse_architecture
+from rlcredit.policy.architecture import DecoderArchitecture, LinearShape, is_expert, parse_architecture
 from rlcredit.policy.model_loading import load_model_config
 
 
@@ -29,19 +29,28 @@ def build_meta_model(location: str) -> tuple[Any, nn.Module]:
 
 
 def find_linear_layers(model: nn.Module) -> dict[str, LinearShape]:
-    """Return the layers that PEFT counts as linear, by name, except the head; GPT-2 transposes its weights."""
+    """Return the layers that can get an adapter, by name: what PEFT counts as linear, except the head.
+
+    GPT-2 transposes its weights. In a model of experts those are left out that PEFT would take for experts.
+    """
     from transformers.pytorch_utils import Conv1D  # noqa: PLC0415
 
     layers: dict[str, LinearShape] = {}
     head = model.get_output_embeddings()  # pyright: ignore[reportCallIssue]
+    has_experts = has_stacked_experts(model)
     for name, layer in model.named_modules():
-        if layer is head:
+        if layer is head or (has_experts and is_expert(name)):
             continue
         if isinstance(layer, nn.Linear):
             layers[name] = LinearShape(layer.in_features, layer.out_features, layer.bias is not None)
         elif isinstance(layer, Conv1D):
             layers[name] = LinearShape(*layer.weight.shape, bias=True)
     return layers
+
+
+def has_stacked_experts(model: nn.Module) -> bool:
+    """Whether a model holds the weights of all experts of a layer in one parameter of three dimensions."""
+    return any(weight.ndim == 3 and ".experts." in name for name, weight in model.named_parameters())
 
 
 HUB = Path(__file__).parent / "hub.yaml"

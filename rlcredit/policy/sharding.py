@@ -1,5 +1,7 @@
 """The frozen weights of a policy in parts, one in each process; adapter, embeddings and head stay whole."""
 
+from typing import Any
+
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
@@ -26,9 +28,18 @@ def shard_frozen_weights(policy: Policy, mesh: DeviceMesh) -> None:
     for layer in find_decoder_layers(transformer):
         adapter = {weight for weight in layer.parameters() if weight.requires_grad}
         fully_shard(layer, mesh=mesh, reshard_after_forward=True, ignored_params=adapter)
+        layer.register_forward_hook(_drop_other_parts)
     # The root gathers nothing of its own; it has the layers of one pass know of each other.
     fully_shard(transformer, mesh=mesh, ignored_params=set(transformer.parameters()))
     policy.is_sharded = True
+
+
+def _drop_other_parts(layer: nn.Module, inputs: Any, output: Any) -> None:
+    """Keep one part after a forward pass, also inside a backward pass, where torch keeps the whole layer.
+
+    Micro-batches are read again there, and all layers would be whole at one time.
+    """
+    layer.reshard()  # pyright: ignore[reportCallIssue]
 
 
 def find_decoder_layers(transformer: nn.Module) -> list[nn.Module]:

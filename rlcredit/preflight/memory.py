@@ -1,151 +1,148 @@
 """The estimated memory of a run, compared with the memory available; a run that cannot fit is refused."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+import torch
 from lightning.pytorch import Trainer
 
+from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.decoding.fused_forward import KNOWN
-from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.decoding.sampling import Sampling
+from rlcredit.credit.stack_checks import select_operators
 from rlcredit.policy import memory
 from rlcredit.policy.architecture import DecoderArchitecture
 from rlcredit.policy.memory import find_memory_share
-from rlcredit.policy.model_loading import Quantization
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.policy_sizes import PolicySizes, find_policy_sizes
 from rlcredit.preflight.policy import select_lora_layers
+from rlcredit.preflight.step_memory import Holding, StepMemory, format_bytes
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
-from rlcredit.training.sharded_base import ShardedBaseStrategy
+from rlcredit.training.sharded_base import NAME, ShardedBaseStrategy
 
-PROMPT = 512
-"""Tokens that a prompt is assumed to have; how many it has is known when the questions have been read."""
+LIBRARIES = {"cpu": 540 * 2**20, "cuda": 2**30}
+"""Bytes that Python, torch and what they load take before the model is read, as `scripts/measure_memory.py` finds them;
+on a GPU its context and fragments, which have not been measured."""
 
+EASY = 0.5
+"""Share of the memory below which a way to hold the weights fits with ease."""
 
-def estimate_decoding_memory(
-    module: PolicyModule, architecture: DecoderArchitecture, prompts: int, sampling: Sampling, mixed: bool
-) -> tuple[float, str]:
-    """Return the bytes used while completions are sampled, and a line about them.
+VERDICTS = ("fits", "may not fit", "does not fit")
+"""Whether a way to hold the weights fits: at its peak, without the batch, which can be made smaller, or not at all."""
 
-    Args:
-        module: Module; it is not loaded.
-        architecture: Architecture of the module's policy.
-        prompts: Number of prompts answered together.
-        sampling: How completions are drawn.
-        mixed: Whether the trainer computes in fewer bits than its weights have.
-
-    """
-    engine, policy, rows = module.engine, module.policy, prompts * sampling.completions
-    if not isinstance(engine, InProcessEngine):
-        return 0.0, f"decoding by {type(engine).__name__}, whose memory is its own"
-    rows = min(engine.decode_batch_size or rows, rows)
-    fused = engine.fused and not mixed and not policy.quantization and architecture.kind in KNOWN
-    merged = 4 * architecture.linear_parameters if policy.dtype == "float32" and (fused or engine.merge) else 0
-    cache = memory.cache_bytes(architecture, policy.dtype, rows, PROMPT + sampling.max_tokens)
-    other = memory.DRAWING * rows * architecture.vocabulary
-    other += memory.prefill_bytes(architecture, policy.dtype, -(-rows // sampling.completions), PROMPT)
-    copies = f", weights merged with the adapter {format_bytes(merged)}" if merged else ""
-    return merged + cache + other, (
-        f"decoding {rows} completions at a time, {PROMPT} (assumed) + {sampling.max_tokens} tokens: keys and values "
-        f"{format_bytes(cache)}{copies}, the rest {format_bytes(other)}"
-    )
+MOST = 64
+"""Most processes that are considered."""
 
 
-def estimate_update_memory(
-    module: PolicyModule, architecture: DecoderArchitecture, prompts: int, ranks: int, mixed: bool
-) -> tuple[float, str]:
-    """Return the bytes used while a gradient is computed, and a line about them.
+class MemoryParts(NamedTuple):
+    """Estimated memory of one process under one way to hold the frozen weights, in bytes.
 
     Args:
-        module: Module; it is not loaded.
-        architecture: Architecture of the module's policy.
-        prompts: Number of prompts in a step, in one process.
-        ranks: Sum of the ranks of all adapters in a layer.
-        mixed: Whether the trainer computes in fewer bits than its weights have.
+        holding: The way.
+        frozen: Bytes of the frozen weights.
+        adapter: Bytes of the adapter with its gradients and moments.
+        decoding: Bytes taken on top of these while completions are drawn.
+        update: Bytes taken on top of these while gradients are computed.
+        libraries: Bytes that Python, torch and what they load take.
+        room: Bytes that are free for the process.
+        where: Owner of that memory, in words.
+        said: One line for each of weights, decoding and update.
 
     """
-    policy, micro, longest = module.policy, module.micro_batches.size, PROMPT + module.sampling.max_tokens
-    prompts = max(1, prompts // module.minibatches)
-    rows = prompts * module.sampling.completions
-    tokens = rows * module.sampling.max_tokens + prompts * PROMPT
-    part = rows if micro is None else 1 if isinstance(micro, str) else micro
-    if part < rows:
-        rows, tokens = part, part * longest
-    kept = memory.activation_bytes(architecture, policy.dtype, tokens=tokens, keys=longest, ranks=ranks, mixed=mixed)
-    kept += 2 * architecture.linear_parameters if mixed and policy.dtype == "float32" and not policy.quantization else 0
-    logits = memory.logit_bytes(architecture, tokens)
-    least = "at least " if micro == "auto" else ""
-    return kept + logits, (
-        f"update, {least}{rows} completion{'s'[: rows > 1]} at a time: activations {format_bytes(kept)}, "
-        f"logits {format_bytes(logits)}"
-    )
 
+    holding: Holding
+    frozen: float
+    adapter: float
+    decoding: float
+    update: float
+    libraries: float
+    room: int
+    where: str
+    said: tuple[str, ...]
 
-def format_bytes(number: float) -> str:
-    """Format a number of bytes for people.
+    @property
+    def held(self) -> float:
+        """Bytes of the weights and the adapter, taken at all times."""
+        return self.frozen + self.adapter
 
-    Example:
-        >>> format_bytes(690304), format_bytes(61.1e9)
-        ('0.7 MiB', '56.9 GiB')
+    @property
+    def peak(self) -> float:
+        """Largest number of bytes used at one time."""
+        return self.held + max(self.decoding, self.update) + self.libraries
 
-    """
-    return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / 2**20:,.1f} MiB"
-
-
-LIBRARIES = 2**30
-"""Bytes that Python, torch and what they load take, about; on a GPU its context and fragments."""
-
-FEWER: dict[str, Quantization | None] = {
-    "model.policy.dtype: bfloat16": None,
-    "model.policy.quantization: 4bit": "4bit",
-}
-"""Settings that hold weights in fewer bits than float32."""
+    @property
+    def verdict(self) -> str:
+        """Whether it fits, one of :data:`VERDICTS`."""
+        fits, may_not, cannot = VERDICTS
+        if self.peak <= self.room:
+            return fits
+        return may_not if self.held + self.libraries <= self.room else cannot
 
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """Estimated memory of one process in bytes, with its description.
+    """Estimated memory of one process, under the configured way to hold the frozen weights and under others.
 
     Args:
-        policy: Bytes of the weights and the adapter, taken at all times.
-        decoding: Bytes taken on top of these while completions are drawn.
-        update: Bytes taken on top of these while gradients are computed.
-        room: Bytes that are free for the process.
-        where: Owner of that memory, in words.
-        said: One line for each of the first three.
-        fitting: Settings that hold the weights in fewer bits and would fit.
+        parts: Memory under the configured way.
+        others: Memory under other ways, with the settings of each.
+        fitting: Settings that hold the weights in fewer bits, or in parts, and would fit.
 
     """
 
-    policy: float
-    decoding: float
-    update: float
-    room: int
-    where: str
-    said: tuple[str, ...]
+    parts: MemoryParts
+    others: tuple[tuple[MemoryParts, str], ...]
     fitting: tuple[str, ...]
+
+    @property
+    def policy(self) -> float:
+        """Bytes of the weights and the adapter, taken at all times."""
+        return self.parts.held
+
+    @property
+    def room(self) -> int:
+        """Bytes that are free for the process."""
+        return self.parts.room
 
     @property
     def peak_bytes(self) -> float:
         """Largest number of bytes used at one time."""
-        return self.policy + max(self.decoding, self.update) + LIBRARIES
+        return self.parts.peak
 
     def report_lines(self) -> Iterator[str]:
-        """Yield the memory used, part by part, and whether it fits."""
-        yield from self.said
-        there = f"{self.where} has {format_bytes(self.room)}"
-        yield f"at most {format_bytes(self.peak_bytes)} at once, {format_bytes(LIBRARIES)} of it for libraries; {there}"
+        """Yield the memory used, part by part, whether it fits, and which other ways to hold the weights would."""
+        yield from self.parts.said
+        there = f"{self.parts.where} has {format_bytes(self.room)}"
+        libraries = format_bytes(self.parts.libraries)
+        yield f"at most {format_bytes(self.peak_bytes)} at once, {libraries} of it for libraries; {there}"
         if self.peak_bytes > self.room:
             yield f"it may not fit: {self.advice}"
+        ways = [(self.parts, "in use"), *self.others]
+        if self.others and any(parts.peak > EASY * parts.room for parts, _ in ways):
+            yield from _align_ways(ways)
 
     @property
     def advice(self) -> str:
         """How to reduce the peak."""
-        if self.update > self.decoding:
+        if self.parts.update > self.parts.decoding:
             return "lower model.micro_batch_size (auto finds what fits on a GPU) or model.sampling.max_tokens."
         return "lower model.engine.init_args.decode_batch_size or max_tokens of model.sampling and model.validation."
+
+
+def _align_ways(ways: list[tuple[MemoryParts, str]]) -> Iterator[str]:
+    """Yield one line for each way to hold the weights: what it takes, whether it fits, and how to choose it."""
+    order = sorted(ways, key=lambda way: (way[0].holding.is_sharded, way[0].holding.quantization is not None))
+    widest = max(len(format_bytes(parts.peak)) for parts, _ in order)
+    for parts, setting in order:
+        taken = f"{format_bytes(parts.peak):>{widest}}"
+        yield f"{_name_holding(parts.holding):<7}  at most {taken}, {parts.verdict:<12}  {setting}"
+
+
+def _name_holding(holding: Holding) -> str:
+    if holding.is_sharded:
+        return "sharded"
+    return f"{holding.quantization[0]}-bit" if holding.quantization else "whole"
 
 
 def estimate_memory(
@@ -166,32 +163,91 @@ def estimate_memory(
     known = find_policy_sizes(module.policy.location)
     if known is None:
         return None
-    device, processes = trainer.strategy.root_device, trainer.world_size
-    there = find_memory_share(device, processes if device.type == "cpu" else 1)
-    if known.architecture is None:
-        return _estimate_from_weight_count(known, module, there)
-    shape, policy, mixed = known.architecture, module.policy, "mixed" in str(trainer.precision)
-    layers = select_lora_layers(policy, shape.linear_layers())
-    trained = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in layers.values())
-    adapter = trained * (memory.TRAINED if learns else memory.BYTES["float32"])
-    prompts = max(1, task.prompts_per_step // processes)
-    answered = [(each.task.validation_batch, each.choose_sampling(module.validation)) for each in task.held_out_sets]
-    answered += [(prompts, module.sampling)] if learns else []
-    drawn, said_drawn = max(estimate_decoding_memory(module, shape, number, how, mixed) for number, how in answered)
-    ranks = policy.lora.rank * round(len(layers) / shape.layers)
-    learnt, said_learnt = estimate_update_memory(module, shape, prompts, ranks, mixed) if learns else (0.0, "no update")
     sharded = isinstance(trainer.strategy, ShardedBaseStrategy)
-    frozen = (
-        memory.sharded_weight_bytes(shape, policy.dtype, processes)
-        if sharded
-        else memory.weight_bytes(shape, policy.dtype, policy.quantization)
-    )
-    held = f" in each of {processes} processes, two layers whole at a time" if sharded else ""
-    said = (_describe_weights(policy, known.parameters, frozen, held, trained, adapter), said_drawn, said_learnt)
-    fitting = tuple(
-        key for key, bits in FEWER.items() if memory.weight_bytes(shape, "bfloat16", bits) + adapter <= there[0]
-    )
-    return MemoryEstimate(frozen + adapter, drawn, learnt, *there, said, fitting)
+    used = Holding(module.policy.quantization, trainer.world_size, sharded)
+    if known.architecture is None:
+        return _estimate_from_weight_count(known, module, used, trainer.strategy.root_device)
+    machine = _Machine(trainer, module, task, known.architecture, learns)
+    parts = machine.estimate_parts(used)
+    others = tuple(machine.list_other_ways(used))
+    fitting = [text for way, text in others if way.verdict != VERDICTS[-1] and way.frozen < parts.frozen]
+    if not used.quantization and module.policy.dtype == "float32":
+        halved = parts.held - parts.frozen / 2
+        fitting[:0] = ["model.policy.dtype: bfloat16"] if halved + parts.libraries <= parts.room else []
+    return MemoryEstimate(parts, others, tuple(fitting))
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """A run and the machine that it is on."""
+
+    trainer: Trainer
+    module: PolicyModule
+    task: Task
+    architecture: DecoderArchitecture
+    learns: bool
+
+    def estimate_parts(self, holding: Holding) -> MemoryParts:
+        """Return the memory of one process under a way to hold the weights."""
+        shape, module, task, policy = self.architecture, self.module, self.task, self.module.policy
+        mixed = "mixed" in str(self.trainer.precision)
+        layers = select_lora_layers(policy, shape.adaptable_layers())
+        trained = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in layers.values())
+        adapter = trained * (memory.TRAINED if self.learns else memory.BYTES["float32"])
+        operators = select_operators(read_callbacks(self.trainer)) if self.learns else []
+        device = self.trainer.strategy.root_device
+        step = StepMemory(module, shape, holding, layers, mixed, operators, device.type)
+        prompts = max(1, task.prompts_per_step // holding.processes)
+        drawn = [
+            step.estimate_decoding(each.task.validation_batch, each.choose_sampling(module.validation))
+            for each in task.held_out_sets
+        ]
+        learnt, said_learnt = 0.0, "no update"
+        if self.learns:
+            drawn.append(step.estimate_decoding(prompts, module.sampling))
+            drawn += [each for each in [step.estimate_continuations(prompts)] if each]
+            learnt, said_learnt = step.estimate_update(prompts)
+        most, said_drawn = max(drawn)
+        held = ""
+        frozen = memory.weight_bytes(shape, policy.dtype, holding.quantization)
+        if holding.is_sharded:
+            frozen = memory.sharded_weight_bytes(shape, policy.dtype, holding.processes)
+            held = f" in each of {holding.processes} processes, two layers whole at a time"
+        said = (_describe_weights(policy, shape.parameters, frozen, held, trained, adapter), said_drawn, said_learnt)
+        there, libraries = _find_room(device, holding.processes), _count_libraries(device)
+        return MemoryParts(holding, frozen, adapter, most, learnt, libraries, *there, said)
+
+    def list_other_ways(self, used: Holding) -> Iterator[tuple[MemoryParts, str]]:
+        """Yield the ways to hold the weights that are not configured, each with the settings that choose it."""
+        undo = "--trainer.strategy=ddp" if used.processes > 1 else "--trainer.strategy=auto"
+        if used.quantization or used.is_sharded:
+            whole = replace(used, quantization=None, is_sharded=False)
+            yield self.estimate_parts(whole), undo if used.is_sharded else "--model.policy.quantization=null"
+        if not used.quantization:
+            few = replace(used, quantization="4bit", is_sharded=False)
+            yield self.estimate_parts(few), f"model.policy.quantization: 4bit{f' with {undo}' * used.is_sharded}"
+        if not used.is_sharded and (sharded := self._find_sharded(used)):
+            devices = f" --trainer.devices={sharded.holding.processes}" if used.processes == 1 else ""
+            plain = " --model.policy.quantization=null" if used.quantization else ""
+            yield sharded, f"--trainer.strategy={NAME}{devices}{plain} with completions from a server"
+
+    def _find_sharded(self, used: Holding) -> MemoryParts | None:
+        """Return the memory with layers in parts, for as many processes as it takes; None if prompts are too few."""
+        prompts = self.task.prompts_per_step
+        numbers = [number for number in range(2, min(prompts, MOST) + 1) if prompts % number == 0]
+        numbers = numbers if used.processes == 1 else [used.processes]
+        ways = [self.estimate_parts(Holding(None, number, True)) for number in numbers]
+        return min(ways, key=lambda way: VERDICTS.index(way.verdict), default=None)
+
+
+def _count_libraries(device: torch.device) -> int:
+    """Return the bytes that Python, torch and what they load take."""
+    return LIBRARIES.get(device.type, LIBRARIES["cuda"])
+
+
+def _find_room(device: torch.device, processes: int) -> tuple[int, str]:
+    """Return the bytes that a process may use, and the device they are on."""
+    return find_memory_share(device, processes if device.type == "cpu" else 1)
 
 
 def refuse_excess_memory(trainer: Trainer, module: PolicyModule, task: Task, *, learns: bool) -> MemoryEstimate | None:
@@ -203,16 +259,19 @@ def refuse_excess_memory(trainer: Trainer, module: PolicyModule, task: Task, *, 
     """
     found = estimate_memory(trainer, module, task, learns=learns)
     if found is not None and found.policy > found.room:
-        fewer = f"Hold the weights in fewer bits ({' or '.join(found.fitting)}), or use" if found.fitting else "Use"
+        how = " or ".join(dict.fromkeys("in parts" if NAME in each else "in fewer bits" for each in found.fitting))
+        fewer = f"Hold the weights {how} ({' or '.join(found.fitting)}), or use"
         raise ValueError(
             f"model.policy.path: {shorten_name(module.policy.path)} takes at least {format_bytes(found.policy)} "
-            f"({found.said[0]}), and {found.where} has {format_bytes(found.room)}. {fewer} a smaller model "
-            "or a larger machine."
+            f"({found.parts.said[0]}), and {found.parts.where} has {format_bytes(found.room)}. "
+            f"{fewer if found.fitting else 'Use'} a smaller model or a larger machine."
         )
     return found
 
 
-def _estimate_from_weight_count(known: PolicySizes, module: PolicyModule, there: tuple[int, str]) -> MemoryEstimate:
+def _estimate_from_weight_count(
+    known: PolicySizes, module: PolicyModule, used: Holding, device: torch.device
+) -> MemoryEstimate:
     policy = module.policy
     bits = memory.QUANTIZED[policy.quantization] if policy.quantization else memory.BYTES[policy.dtype]
     least = known.parameters * bits
@@ -220,7 +279,8 @@ def _estimate_from_weight_count(known: PolicySizes, module: PolicyModule, there:
         f"{known.parameters:,} weights, at least {format_bytes(least)}; "
         "what its architecture takes otherwise is not known"
     )
-    return MemoryEstimate(least, 0.0, 0.0, *there, (said,), ())
+    there = _find_room(device, used.processes)
+    return MemoryEstimate(MemoryParts(used, least, 0.0, 0.0, 0.0, _count_libraries(device), *there, (said,)), (), ())
 
 
 def _describe_weights(policy: Policy, parameters: int, frozen: float, where: str, trained: int, adapter: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from rlcredit.config.resource_limits import find_resource_excess
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.policy.adapters import CONFIG, MERGE
-from rlcredit.policy.architecture import LinearShape
+from rlcredit.policy.architecture import LinearShape, is_expert
 from rlcredit.policy.memory import TRAINED, read_machine_memory
 from rlcredit.policy.model_loading import load_model_config, load_tokenizer
 from rlcredit.policy.policy import LoRA, Policy, add_lora_adapter
@@ -180,6 +180,10 @@ def _match_lora_targets(layers: dict[str, LinearShape], others: Sequence[str], l
     if lora.targets == "all-linear":
         return layers
     if odd := [name for name in others if _is_targeted(lora.targets, name, repair)]:
+        if is_expert(odd[0]):
+            raise LoRATargetError(
+                f"{lora.targets!r} names {odd[0]}. PEFT takes that name for the stacked experts or the router.", repair
+            )
         raise LoRATargetError(
             f"{lora.targets!r} names {odd[0]}. Only linear layers between the embeddings can learn: the weights of "
             "both embeddings are read where they lie, and an adapter on one would act in no log-probability.",

@@ -14,6 +14,17 @@ TOKENS = {"cpu": 960, "cuda": 16_384}
 accelerator is idle with fewer."""
 
 
+def choose_scored_tokens(kind: str) -> int:
+    """Return how many tokens are scored together on a kind of device, such as ``cuda``.
+
+    Example:
+        >>> choose_scored_tokens("cpu"), choose_scored_tokens("cuda")
+        (960, 16384)
+
+    """
+    return TOKENS.get(kind, TOKENS["cpu"])
+
+
 def split_rows_by_tokens(lengths: Sequence[int], tokens: int) -> list[slice]:
     """Cut rows of ascending length into runs that hold so many tokens at most, padding included, or one row.
 

@@ -13,7 +13,7 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_sequence_tokens
 from rlcredit.formulas.distributed import find_largest_number
 from rlcredit.policy.policy import Policy, PromptContext, TokenScores
-from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_tokens
+from rlcredit.training.micro_batches import MicroBatches, choose_scored_tokens, split_rows_by_tokens
 from rlcredit.training.nan_and_mismatch import trainable_weights
 from rlcredit.training.recomputation import recompute_in_backward
 
@@ -309,7 +309,7 @@ def split_micro_batch(policy: Policy, lengths: Sequence[int]) -> list[slice]:
     """
     if policy.is_sharded:
         return [slice(0, len(lengths))]
-    return split_rows_by_tokens(lengths, TOKENS.get(policy.device.type, TOKENS["cpu"]))
+    return split_rows_by_tokens(lengths, choose_scored_tokens(policy.device.type))
 
 
 def add_spare_passes(policy: Policy, cut: list[slice]) -> tuple[list[slice], int]:

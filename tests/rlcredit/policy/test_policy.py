@@ -5,15 +5,19 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from small_policies import load_with_random_adapter
+from small_policies import load_with_random_adapter, save_as_policy
 from torch.testing import assert_close
+from transformers import AutoConfig, AutoModelForCausalLM
 
 import rlcredit
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.adapters import install_adapter
+from rlcredit.policy.adapters import read_adapter_settings
 from rlcredit.policy.model_loading import MissingWeightsError
 from rlcredit.policy.policy import LoRA, Policy
+from rlcredit.policy.policy_sizes import find_policy_sizes
+from rlcredit.preflight.policy import refuse_unloadable_policy
 
 TINY = Path(rlcredit.__file__).parent / "tiny"
 
@@ -198,3 +202,33 @@ def test_a_copied_adapter_acts_as_the_one_that_was_copied(task):
         assert not torch.equal(policy.score_prompts(ids, completion_ids).logprobs, expected)
         with policy.use_adapter(list(copied.values())):
             assert torch.equal(policy.score_prompts(ids, completion_ids).logprobs, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("targets", ["all-linear", ".*attn.*_proj"])
+@pytest.mark.parametrize("dense", [[], [0]])
+def test_stacked_experts_and_routers_get_no_adapter(dense, targets, dtype, tmp_path):
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "num_hidden_layers": 3}
+    sizes = {"vocab_size": 384, "hidden_size": 64, "intermediate_size": 96, "tie_word_embeddings": True}
+    experts = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "mlp_only_layers": dense}
+    ends = {"eos_token_id": 2, "pad_token_id": 0}
+    config = AutoConfig.for_model("qwen3_moe", **sizes, **heads, **experts, **ends)
+    folder = Path(save_as_policy(AutoModelForCausalLM.from_config(config), tmp_path / "experts").path)
+    policy = Policy(str(folder), LoRA(4, 8, targets), dtype)
+    refuse_unloadable_policy(policy)
+    policy.load()
+    trained = [weight for weight in policy.parameters() if weight.requires_grad]
+    # q 64 x 64, k and v 64 x 32, o 64 x 64, in three layers
+    assert sum(weight.numel() for weight in trained) == 3 * 4 * (128 + 96 + 96 + 128)
+    prompts, completions = torch.randint(3, 300, (2, 16)), torch.randint(3, 300, (2, 8))
+    with policy.merge_for_gradients():
+        policy.score_prompts(prompts, completions).logprobs.sum().backward()
+    assert all(weight.grad is not None for weight in trained)
+    known = find_policy_sizes(str(folder))
+    assert known.architecture.experts == 8
+    assert known.parameters == sum(weight.numel() for weight in policy.parameters()) - 3 * 4 * 448
+    if dense:  # PEFT would adapt the experts of the other layers
+        with pytest.raises(ValueError, match=r"'.*_proj' names model.layers.0.mlp.gate_proj. PEFT takes that name for"):
+            refuse_unloadable_policy(Policy(str(folder), LoRA(4, 8, ".*_proj"), dtype))
+    policy.save_adapter(tmp_path / "adapter")
+    assert read_adapter_settings(tmp_path / "adapter")[0]["rank"] == 4

@@ -5,10 +5,12 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor
 from torch.testing import assert_close
 
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.sharding import count_local_weights, find_decoder_layers, shard_frozen_weights
+from rlcredit.training.recomputation import recompute_in_backward
 
 
 @pytest.fixture
@@ -68,3 +70,23 @@ def test_a_policy_in_parts_reads_a_completion_of_one_token_too(monkeypatch):
     for width in (3, 1):
         policy.score_prompts(torch.arange(20, 28)[None], torch.arange(30, 30 + width)[None])
     assert len(passes) == 4
+
+
+@pytest.mark.usefixtures("alone")
+def test_layers_are_dropped_after_they_were_read_again_inside_a_backward_pass():
+    policy = load_policy()
+    shard_frozen_weights(policy, init_device_mesh("cpu", (1,)))
+    layers = find_decoder_layers(policy.lm.get_base_model().base_model)
+    prompts, completions, whole = torch.arange(20, 28)[None], torch.arange(40, 45)[None], []
+    for layer in layers:
+        layer.register_forward_pre_hook(lambda *_: whole.append(sum(map(is_whole, layers))))
+    weights = [weight for weight in policy.parameters() if weight.requires_grad]
+    (logprobs,) = recompute_in_backward(lambda: policy.score_prompts(prompts, completions)[:1], weights)
+    before = len(whole)
+    torch.autograd.grad(logprobs.sum(), weights)
+    assert len(whole) == 2 * before == 2 * 2 * len(layers)
+    assert max(whole) == 1
+
+
+def is_whole(layer):
+    return not any(isinstance(weight, DTensor) for weight in layer.parameters())

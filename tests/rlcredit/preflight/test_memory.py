@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from rlcredit.cli.application import run_lightning_command
+from rlcredit.policy import memory as memory_sizes
 from rlcredit.policy.policy import Policy
 from rlcredit.preflight import memory
 
@@ -66,9 +67,10 @@ def test_thirty_billion_weights_do_not_fit_into_24_gib(command, machine, capsys,
     error = refused(capsys, command, *model("qwen3_30b.yaml"), *data)
     assert "Qwen/Qwen3-30B-A3B-Instruct-2507 takes at least 5" in error
     assert "(30,532,122,624 weights in bfloat16: 56.9 GiB; 53,477,376 of the adapter" in error
-    assert (
-        "and this machine has 24.0 GiB. Use a smaller model or a larger machine." in error
-    )  # experts stay as they are
+    # Experts stay as they are in 4 bits. In parts they fit, but one prompt is not shared among processes.
+    shared = "--trainer.strategy=sharded_base --trainer.devices=4 with completions from a server"
+    repair = f"Hold the weights in parts ({shared}), or use" if command == "explain" else "Use"
+    assert f"and this machine has 24.0 GiB. {repair} a smaller model or a larger machine." in error
     assert {path.name for path in tmp_path.iterdir()} == {"q.jsonl", "q.yaml"}
 
 
@@ -76,18 +78,72 @@ def test_a_model_that_fits_in_fewer_bits_is_refused_with_the_setting(machine, ca
     machine(12 * GIB)
     error = refused(capsys, "explain", *model("qwen3_4b.yaml"), "--model.policy.dtype=float32")
     assert "4,022,468,096 weights in float32: 15.0 GiB; " in error
-    assert "(model.policy.dtype: bfloat16 or model.policy.quantization: 4bit), or use a smaller model" in error
+    shared = "--trainer.strategy=sharded_base --trainer.devices={} with completions from a server"
+    few = "model.policy.dtype: bfloat16 or model.policy.quantization: 4bit"
+    assert f"Hold the weights in fewer bits or in parts ({few} or {shared.format(4)}), or use a smaller model" in error
     machine(6 * GIB)
-    error = refused(capsys, "explain", *model("qwen3_4b.yaml"))
+    error = refused(capsys, "explain", *model("qwen3_4b.yaml"), "--data.init_args.prompts_per_step=1")
     assert "Hold the weights in fewer bits (model.policy.quantization: 4bit), or use" in error
+
+
+def test_the_ways_to_hold_the_weights_stand_below_each_other_with_their_settings(machine, capsys):
+    machine(15 * GIB)
+    small = ["--model.micro_batch_size=1", "--model.sampling.max_tokens=64", "--model.validation.max_tokens=64"]
+    small += ["--model.engine.init_args.decode_batch_size=16"]
+    whole, few, parts = said(capsys, *model("qwen3_4b.yaml"), *small)[-3:]
+    assert whole.split()[-3:] == ["fits", "in", "use"]
+    assert few.endswith("fits          model.policy.quantization: 4bit")
+    ending = "--trainer.strategy=sharded_base --trainer.devices=2 with completions from a server"
+    assert parts.endswith(f"fits          {ending}")
+    assert len({line.index("fits") for line in (whole, few, parts)}) == 1
+    sizes = [float(line.split()[3]) for line in (whole, few, parts)]
+    assert 7.5 + 2.0 < sizes[0] < 15  # weights; the adapter of rank 64 with gradients and moments
+    assert sizes[0] - sizes[1] == pytest.approx(3_633_315_840 * (2 - memory_sizes.QUANTIZED["4bit"]) / GIB, abs=0.3)
+    few = said(capsys, *model("qwen3_4b.yaml"), *small, "--model.policy.quantization=4bit")[-3:]
+    assert few[1].endswith("in use")
+    assert few[0].endswith("--model.policy.quantization=null")
+
+
+def test_weights_that_leave_no_room_for_libraries_do_not_fit(machine, capsys):
+    machine(int(9.8 * GIB))  # weights and adapter take 9.5
+    whole, few, _ = said(capsys, *model("qwen3_4b.yaml"))[-3:]
+    assert "does not fit  in use" in whole
+    assert "may not fit   model.policy.quantization: 4bit" in few
+
+
+def test_of_ways_that_all_fit_with_ease_nothing_is_said(machine, capsys):
+    machine(8 * GIB)
+    assert said(capsys, f"--config={TINY}")[-1].endswith("this machine has 8.0 GiB")
+
+
+def test_continuations_that_are_trained_on_are_rows_of_the_update(machine, capsys):
+    machine(64 * GIB)
+    stack = "--config={trainer: {callbacks: [{class_path: Branches, init_args: {forks: 2, width: 3}}]}}"
+    lines = said(capsys, f"--config={TINY}", stack, "--data.init_args.validation_batch=1")
+    assert "update, 896 completions or continuations at a time" in lines[2]  # 8 x 16, each with 2 x 3
+    assert lines[1].strip().startswith("decoding 128 continuations at a time, 512 (assumed) + 256 tokens")
+    stack = stack.replace("forks: 2, width: 3", "samples: 2, cuts: sentence, train: equal").replace(
+        "Branches", "MonteCarloCredit"
+    )
+    assert "update, at least 128 completions or continuations" in said(capsys, f"--config={TINY}", stack)[2]
+
+
+def test_of_a_mixture_of_experts_the_adapted_weights_are_said(machine, capsys):
+    machine(999 * GIB)
+    run_lightning_command(["explain", *model("qwen3_30b.yaml")])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("adapter")]
+    assert line == (
+        "adapter    on 192 linear layers with 905,969,664 of 30,532,122,624 weights; none on the 48 routers and their "
+        "128 experts each, which are stacked"
+    )
 
 
 def test_what_may_not_fit_is_said_and_not_refused(machine, capsys):
     machine(40 * GIB, "the GPU")
-    *_, most, advice = said(capsys, *model("qwen3_4b.yaml"))
+    *_, most, advice, _, _, _ = said(capsys, *model("qwen3_4b.yaml"))
     assert most.endswith("the GPU has 40.0 GiB")
     assert advice.strip().startswith("it may not fit: lower model.micro_batch_size")
-    advice = said(capsys, *model("qwen3_4b.yaml"), "--model.micro_batch_size=1")[-1]
+    advice = said(capsys, *model("qwen3_4b.yaml"), "--model.micro_batch_size=1")[-4]
     assert advice.strip().startswith("it may not fit: lower model.engine.init_args.decode_batch_size")
     assert "it may not fit" not in said(capsys, f"--config={TINY}")[-1]
 
@@ -97,16 +153,17 @@ def test_the_parts_of_the_embedded_policy(machine, capsys):
     assert said(capsys, f"--config={TINY}", "--model.micro_batch_size=4") == [
         "memory     172,576 weights in float32: 0.7 MiB; 58,368 of the adapter with gradients and moments: 0.9 MiB",
         "           decoding 256 completions at a time, 512 (assumed) + 128 tokens: keys and values 120.0 MiB, "
-        "weights merged with the adapter 0.6 MiB, the rest 185.9 MiB",
-        "           update, 4 completions at a time: activations 83.1 MiB, logits 11.2 MiB",
-        "           at most 1.3 GiB at once, 1.0 GiB of it for libraries; this machine has 8.0 GiB",
+        "weights merged with the adapter 0.6 MiB, the rest 177.0 MiB",
+        "           update, 4 completions at a time: activations 63.8 MiB, the rest 3.2 MiB",
+        "           at most 839.1 MiB at once, 540.0 MiB of it for libraries; this machine has 8.0 GiB",
     ]
 
 
 def test_an_engine_elsewhere_has_its_own_memory(machine, capsys):
     machine(8 * GIB)
     engine = "--config={model: {engine: {class_path: VLLMServer, init_args: {url: 'http://127.0.0.1:1'}}}}"
-    assert said(capsys, f"--config={TINY}", engine)[1].strip() == "decoding by VLLMServer, whose memory is its own"
+    line = said(capsys, f"--config={TINY}", engine)[1].strip()
+    assert line.startswith("decoding by VLLMServer, whose memory is its own; scoring what it has drawn ")
 
 
 def test_auto_promises_one_completion(machine, capsys):
