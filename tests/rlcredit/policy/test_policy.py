@@ -12,8 +12,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 import rlcredit
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.policy.adapters import install_adapter
-from rlcredit.policy.adapters import read_adapter_settings
+from rlcredit.policy.adapters import install_adapter, read_adapter_settings
 from rlcredit.policy.model_loading import MissingWeightsError
 from rlcredit.policy.policy import LoRA, Policy
 from rlcredit.policy.policy_sizes import find_policy_sizes
