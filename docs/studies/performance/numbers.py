@@ -186,6 +186,28 @@ def collect_ahead_numbers() -> dict[str, Any]:
     }
 
 
+def collect_memory_numbers() -> dict[str, Any]:
+    """Return how far the forecast of memory is from what runs take."""
+    measured = read_measurements("memory")["memory"]
+    rows, ratios = [], []
+    for each in measured.values():
+        run, title = each["run"], each["run"]["title"]
+        for phase in ("weights", "rollout", "update"):
+            forecast, taken = (each[phase][side] for side in ("forecast", "measured"))
+            ratios.append(forecast / taken)
+            sizes = [f"{value / 2**20:,.0f}" for value in (forecast, taken)]
+            rows.append([title, run["model"], phase, *sizes, f"{ratios[-1]:.2f}"])
+            title = run["model"] = ""
+    deviation = max(abs(ratio - 1) for ratio in ratios)
+    require_claim(deviation < 0.1, "the forecast of memory is within 10 % of what is measured")
+    columns = ["", "model", "phase", "forecast, MiB", "measured, MiB", "forecast / measured"]
+    return {
+        "memory_table": Table(columns, rows).to_markdown(),
+        "memory_deviation": deviation,
+        "libraries": statistics.median(each["libraries"] for each in measured.values()) / 2**20,
+    }
+
+
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the cost of a step."""
     return {
@@ -194,6 +216,7 @@ def collect_numbers() -> dict[str, Any]:
         **collect_stack_numbers(),
         **collect_accelerator_numbers(),
         **collect_ahead_numbers(),
+        **collect_memory_numbers(),
         "decoding_table": render_decoding_table(),
         "update_table": render_update_table(),
         "oracle_table": render_oracle_table(),
