@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -280,8 +280,8 @@ def make_run(run: Measured, folder: Path, device: str) -> tuple[Trainer, PolicyM
         sampler_tolerance=float("inf"),
         mismatch_cap=None,
     )
-    # Micro-batches are made of completions of similar length. Without an operator only right completions have credit, one
-    # of each prompt here, so that those computed together have different prompts, as in most runs.
+    # Micro-batches are made of completions of similar length. Without an operator only right completions have credit,
+    # one of each prompt here, so that those computed together have different prompts, as in most runs.
     operators = [Branches(run.forks, 2, "entropy_rank")] if run.forks else [] if run.micro else [GRPO()]
     trainer = Trainer(
         max_steps=STEPS,
