@@ -180,24 +180,22 @@ class PeakRecorder(Callback):
         self.before = 0
         self.peaks: dict[str, int] = {}
 
-    def setup(self, trainer: Trainer, pl_module: PolicyModule, stage: str) -> None:
+    def setup(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         """Measure what is there before the model."""
         self.before = self.reset()
         pl_module.between_steps.append(lambda: self.reset() and None)
 
-    def on_fit_start(self, trainer: Trainer, pl_module: PolicyModule) -> None:
+    def on_fit_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Keep the peak while the model was read, and what it holds now that it is in its place."""
         self.record("load")
         used = self.reset() + count_mapped_bytes(pl_module, self.file)
         self.peaks["weights"] = used - self.before
 
-    def on_train_batch_start(self, trainer: Trainer, pl_module: PolicyModule, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(self, trainer: Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """End the phase in which completions are drawn, judged and credited."""
         self.record("rollout")
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: PolicyModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """End the update."""
         self.record("update")
 

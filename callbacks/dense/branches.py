@@ -67,9 +67,7 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
         self.width = width
         self.rule: ForkRule = require_choice("Branches", "rule", rule, get_args(ForkRule))
         self.train: BranchWeights = require_choice("Branches", "train", train, get_args(BranchWeights))
-        self.level = level
-        self.rate = rate
-        self.spacing = spacing
+        self.level, self.rate, self.spacing = level, rate, spacing
         self.reads = self.reads | {"step" if rule == "random" else "entropy"}
 
     def assign(self, rollout: Rollout) -> Metrics:
