@@ -132,7 +132,7 @@ def list_gpu_runs(models: Sequence[str]) -> dict[str, Measured]:
         runs[f"{model}_decoding"] = Measured(
             "bfloat16, many completions", model, 16, 16, 256, micro=4, dtype="bfloat16", credited=1
         )
-        runs[f"{model}_update"] = Measured("bfloat16, one update of all", model, 2, 8, 256, dtype="bfloat16")
+        runs[f"{model}_update"] = Measured("bfloat16, one update of all", model, 2, 4, 256, dtype="bfloat16")
         runs[f"{model}_4bit"] = Measured(
             "4-bit, bfloat16 arithmetic", model, 4, 8, 128, micro=4, dtype="bfloat16", quantization="4bit", credited=1
         )
@@ -298,12 +298,14 @@ def make_run(run: Measured, folder: Path, device: str) -> tuple[Trainer, PolicyM
     return trainer, module, task, recorder
 
 
-def load_libraries(run: Measured) -> None:
+def load_libraries(run: Measured, device: str) -> None:
     """Import what models need, as ``rlcredit fit`` has done before it reads one, and multiply two large matrices."""
     warm = Policy(dtype=run.dtype, quantization=run.quantization)
     warm.load()
-    warm.score_prompts(torch.full((1, 8), 5), torch.full((1, 8), 5)).logprobs.sum().backward()
-    square = torch.ones(1024, 1024, dtype=getattr(torch, run.dtype))
+    warm.to(device)  # a GPU has its context and the work space of its libraries from here on
+    ids = torch.full((1, 8), 5, device=device)
+    warm.score_prompts(ids, ids).logprobs.sum().backward()
+    square = torch.ones(1024, 1024, dtype=getattr(torch, run.dtype), device=device)
     torch.mm(square, square)
 
 
@@ -320,7 +322,7 @@ def measure_run(run: Measured, folder: Path, device: str) -> dict[str, Any]:
     frozen = part_bytes(sizes.architecture, run.dtype, run.processes) if run.processes > 1 else parts.frozen
     read = frozen + parts.adapter * BYTES["float32"] / TRAINED  # gradients and moments come with the first update
     forecast = dict(zip(PHASES, (read, parts.held + parts.decoding, parts.held + parts.update), strict=True))
-    load_libraries(run)
+    load_libraries(run, device)
     trainer.fit(module, task)
     phases = {phase: {"forecast": forecast[phase], "measured": recorder.peaks[phase]} for phase in PHASES}
     return {**phases, "libraries": recorder.before, "load": recorder.peaks["load"]}
