@@ -23,16 +23,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zlib
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from bench_step import StepMetricsRecorder
+from bench_step import StepMetricsRecorder, find_least_time, measure_peak_rate
 from benchmarks import format_median_and_range, make_benchmark_parser, print_columns, write_measurements
 from lightning.pytorch import Callback, Trainer
+from model_shapes import PUBLISHED, make_random_model
 from short_runs import train_unlogged
 from tiny_traces import CHAIN_SUM
 
@@ -41,34 +41,11 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.architecture import DecoderArchitecture, parse_architecture
-from rlcredit.policy.model_loading import load_tokenizer
+from rlcredit.policy.model_loading import find_fastest_device, load_tokenizer
 from rlcredit.policy.policy import LoRA, Policy, add_lora_adapter
 from rlcredit.tasks import Example, ReasoningGym
 from rlcredit.training.module import PolicyModule
 from rlcredit.verification.verifiers import Verdict
-
-SHAPES: dict[str, dict[str, Any]] = {
-    "smollm2_135m": {
-        **{"model_type": "llama", "vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536},
-        **{"num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3, "tie_word_embeddings": True},
-    },
-    "qwen3_0.6b": {
-        **{"model_type": "qwen3", "vocab_size": 151936, "hidden_size": 1024, "intermediate_size": 3072},
-        **{"num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128},
-        "tie_word_embeddings": True,
-    },
-    "qwen3_4b": {
-        **{"model_type": "qwen3", "vocab_size": 151936, "hidden_size": 2560, "intermediate_size": 9728},
-        **{"num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128},
-        "tie_word_embeddings": True,
-    },
-    "qwen3_8b": {
-        **{"model_type": "qwen3", "vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 12288},
-        **{"num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128},
-        "tie_word_embeddings": False,
-    },
-}
-"""Sizes of models, as their ``config.json`` has them."""
 
 AT_A_TIME = {"smollm2_135m": 16, "qwen3_0.6b": 16, "qwen3_4b": 4, "qwen3_8b": 4}
 """Completions of an update that are computed at a time, as 80 GB hold them."""
@@ -79,30 +56,11 @@ WARM_UP = 32
 QUESTION = "A number is asked for, and the way to it is to be written down step by step before it. {question}"
 
 
-def find_device() -> torch.device:
-    """Return the accelerator if there is one."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def make_random_model(shape: str, device: torch.device) -> Any:
-    """Return a model of a shape with random weights in bfloat16."""
-    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig  # noqa: PLC0415
-
-    torch.backends.cuda.enable_cudnn_sdp(False)  # as `load_frozen_model` does
-    sizes = {**SHAPES[shape], "max_position_embeddings": 8192}
-    config = AutoConfig.for_model(sizes.pop("model_type"), **sizes)
-    torch.manual_seed(0)
-    with device:
-        model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-    model.generation_config = GenerationConfig(eos_token_id=1, pad_token_id=0)
-    return model.requires_grad_(False)
-
-
 class RandomPolicy(Policy):
     """A policy of a shape with random weights and the tokenizer of the embedded one.
 
     Args:
-        shape: One of :data:`SHAPES`.
+        shape: One of :data:`~model_shapes.PUBLISHED`.
 
     """
 
@@ -115,8 +73,8 @@ class RandomPolicy(Policy):
         if self.lm is not None:
             return
         self.tokenizer = load_tokenizer(self.location)
-        torch.manual_seed(seed)
-        self.lm = add_lora_adapter(make_random_model(self.shape, find_device()), self.lora)
+        torch.backends.cuda.enable_cudnn_sdp(False)  # as `load_frozen_model` does
+        self.lm = add_lora_adapter(make_random_model(self.shape, find_fastest_device()), self.lora)
 
 
 class HashedVerdicts(ReasoningGym):
@@ -153,26 +111,13 @@ def take_peak_bytes() -> int:
 
 
 def measure_machine() -> dict[str, float]:
-    """Return the operations a second of a large product and the bytes a second of a large copy, in bfloat16."""
-    device, size = find_device(), 8192 if torch.cuda.is_available() else 1024
-    a, b = (torch.randn(size, size, device=device).bfloat16() for _ in range(2))
-    large = torch.randn(2**28 if torch.cuda.is_available() else 2**22, device=device)
+    """Return the operations a second of a large product in bfloat16, and the bytes a second of a large copy."""
+    device, cuda = find_fastest_device(), torch.cuda.is_available()
+    large = torch.randn(2**28 if cuda else 2**22, device=device)
     copied = torch.empty_like(large)
-    product = min(time_call(lambda: torch.mm(a, b)) for _ in range(8))
-    copy = min(time_call(lambda: copied.copy_(large)) for _ in range(8))
-    return {"operations": 2 * size**3 / product, "bytes": 2 * large.numel() * 4 / copy}
-
-
-def time_call(work: Any) -> float:
-    """Return the seconds of a call, the accelerator's work included."""
-    cuda = torch.cuda.is_available()
-    if cuda:
-        torch.cuda.synchronize()
-    begun = time.perf_counter()
-    work()
-    if cuda:
-        torch.cuda.synchronize()
-    return time.perf_counter() - begun
+    copy = find_least_time(lambda: copied.copy_(large), device)
+    operations = measure_peak_rate(8192 if cuda else 1024, device, torch.bfloat16)
+    return {"operations": operations, "bytes": 2 * large.nbytes / copy}
 
 
 def find_least_seconds(
@@ -248,7 +193,7 @@ def measure_trl_steps(args: argparse.Namespace) -> dict[str, Any]:
     """Train a shape with TRL's GRPOTrainer for some steps; return what each took, the first left out."""
     from bench_trl import time_trl_steps  # noqa: PLC0415
 
-    device, rows = find_device(), args.prompts * args.completions
+    device, rows = find_fastest_device(), args.prompts * args.completions
     part = min(rows, args.micro_batch_size or AT_A_TIME[args.side_shape])
     cuda = torch.cuda.is_available()
     starts = time_trl_steps(
@@ -280,7 +225,7 @@ class Side:
 
     Args:
         side: One of :data:`SIDES`.
-        shape: One of :data:`SHAPES`.
+        shape: One of :data:`~model_shapes.PUBLISHED`.
         arguments: Settings of the measurement, as they are typed.
 
     """
@@ -338,7 +283,7 @@ def tabulate_side(side: str, shape: str, found: dict[str, Any], tokens: float) -
 def main() -> None:
     """Measure every shape and print a table; one line of JSON for each side as it is done."""
     parser = make_benchmark_parser(__doc__)
-    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--shapes", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=["ours"])
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--prompts", type=int, default=16)
@@ -369,7 +314,7 @@ def main() -> None:
     measured: dict[str, dict[str, Any]] = {}
     rows = []
     for (shape, side), process in started.items():
-        architecture = parse_architecture(SHAPES[shape])
+        architecture = parse_architecture(PUBLISHED[shape])
         assert architecture is not None
         found, sampled = process.measure(), args.prompts * args.completions
         length = round(found.get("completion_length", args.max_tokens))

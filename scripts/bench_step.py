@@ -8,8 +8,7 @@ forwards, two more backwards, prompts once per group), as a share of what the ma
 """
 
 import statistics
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,7 +23,9 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.policy.policy import Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.step_state import read_clock
 
+CPU = torch.device("cpu")
 PARTS = ("time/rollout", "time/verify", "time/credit", "time/update")
 
 
@@ -58,15 +59,20 @@ def measure_training_steps(
     return watch.steps
 
 
-def measure_peak_rate(size: int = 1024) -> float:
-    """Return the operations a second of a product of two float32 matrices, the best of some."""
-    a, b = torch.randn(size, size), torch.randn(size, size)
-    best = float("inf")
+def measure_peak_rate(size: int = 1024, device: torch.device = CPU, dtype: torch.dtype = torch.float32) -> float:
+    """Return the operations a second of a product of two square matrices, the best of some."""
+    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    return 2 * size**3 / find_least_time(lambda: torch.mm(a, b), device)
+
+
+def find_least_time(work: Callable[[], object], device: torch.device) -> float:
+    """Return the seconds of the fastest of eight calls, the work of an accelerator included."""
+    taken = []
     for _ in range(8):
-        started = time.perf_counter()
-        torch.mm(a, b)
-        best = min(best, time.perf_counter() - started)
-    return 2 * size**3 / best
+        started = read_clock(device)
+        work()
+        taken.append(read_clock(device) - started)
+    return min(taken)
 
 
 def count_multiplied_weights() -> int:

@@ -1,7 +1,7 @@
 """Compare the memory that ``rlcredit explain`` forecasts with what a run takes, phase by phase.
 
 python scripts/measure_memory.py --out docs/results/performance/memory.json
-python scripts/measure_memory.py --device cuda --models qwen3_0_6b qwen3_4b --out memory_cuda.json
+python scripts/measure_memory.py --device cuda --models qwen3_0.6b qwen3_4b --out memory_cuda.json
 
 Weights are random, prompts have the 512 tokens that the forecast assumes, and each configuration is a run of two steps
 in a process of its own. Memory is measured above what the process took before the model was read, which is the row
@@ -33,6 +33,8 @@ from typing import Any
 import torch
 from benchmarks import print_columns, write_measurements
 from lightning.pytorch import Callback, Trainer
+from model_shapes import PUBLISHED, make_random_model
+from short_runs import make_unlogged_trainer
 from small_policies import save_as_policy
 from torch import Tensor
 
@@ -58,27 +60,6 @@ PHASES = ("weights", "rollout", "update")
 DONTNEED = 4
 """Advice to ``madvise`` to give pages back, those of a file until they are read again."""
 
-SHAPES: dict[str, dict[str, Any]] = {
-    "llama_70m": {"kind": "llama", "sizes": (16_000, 640, 1_728, 12, 10, 10, 64)},
-    "qwen3_120m": {"kind": "qwen3", "sizes": (32_000, 768, 2_304, 12, 12, 4, 64)},
-    "qwen3_280m": {"kind": "qwen3", "sizes": (32_000, 1_024, 3_072, 20, 16, 8, 64)},
-    "smollm2": {"kind": "llama", "sizes": (49_152, 576, 1_536, 30, 9, 3, 64)},
-    "qwen3_0_6b": {"kind": "qwen3", "sizes": (151_936, 1_024, 3_072, 28, 16, 8, 128)},
-    "qwen3_4b": {"kind": "qwen3", "sizes": (151_936, 2_560, 9_728, 36, 32, 8, 128)},
-    "qwen3_8b": {"kind": "qwen3", "sizes": (151_936, 4_096, 12_288, 36, 32, 8, 128), "tied": False},
-}
-"""Kind of decoder; vocabulary, width, inner width, layers, heads, heads of keys, and width of a head."""
-
-NAMES = (
-    "vocab_size",
-    "hidden_size",
-    "intermediate_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-)
-
 
 @dataclass(frozen=True)
 class Measured:
@@ -86,7 +67,7 @@ class Measured:
 
     Args:
         title: What it is, for the table.
-        model: Name of a shape, see :data:`SHAPES`.
+        model: Name of a shape, see :data:`~model_shapes.SHAPES`.
         prompts: Prompts in a step, P, of all processes together.
         completions: Completions of each, G.
         tokens: Tokens of each completion, T.
@@ -239,15 +220,7 @@ def _read_status(name: str) -> int:
 
 def build_model(run: Measured, folder: Path, device: str) -> None:
     """Write a model of random weights, in the precision in which it will be read, with the embedded tokenizer."""
-    from transformers import AutoConfig, AutoModelForCausalLM  # noqa: PLC0415
-
-    shape = SHAPES[run.model]
-    sizes = dict(zip(NAMES, shape["sizes"], strict=True))
-    tied = shape.get("tied", True)
-    config = AutoConfig.for_model(shape["kind"], **sizes, tie_word_embeddings=tied, eos_token_id=2, pad_token_id=0)
-    with torch.device(device):
-        model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, run.dtype))
-    save_as_policy(model, folder)
+    save_as_policy(make_random_model(run.model, torch.device(device), run.dtype), folder)
 
 
 def write_questions(folder: Path, number: int) -> list[str]:
@@ -281,19 +254,14 @@ def make_run(run: Measured, folder: Path, device: str) -> tuple[Trainer, PolicyM
     # Micro-batches are made of completions of similar length. Without an operator only right completions have credit,
     # one of each prompt here, so that those computed together have different prompts, as in most runs.
     operators = [Branches(run.forks, 2, "entropy_rank")] if run.forks else [] if run.micro else [GRPO()]
-    trainer = Trainer(
-        max_steps=STEPS,
+    trainer = make_unlogged_trainer(
+        STEPS,
+        [*operators, recorder],
         accelerator="gpu" if device == "cuda" else "cpu",
         devices=run.processes,
         strategy="auto" if run.processes == 1 else "sharded_base",
-        logger=False,
-        limit_val_batches=0,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
         use_distributed_sampler=False,
         default_root_dir=folder,
-        callbacks=[*operators, recorder],
     )
     return trainer, module, task, recorder
 
@@ -355,7 +323,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", help="names of some of the runs")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--models", nargs="+", choices=list(SHAPES), default=["qwen3_0_6b"], help="models on a GPU")
+    parser.add_argument("--models", nargs="+", choices=list(PUBLISHED), default=["qwen3_0.6b"], help="models on a GPU")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--malloc", choices=["exact", "default"], default="exact", help="how blocks are given back")
     parser.add_argument("--out", type=Path, help="a file that gets all values as JSON")
