@@ -27,7 +27,7 @@ from rlcredit.cards.condition import CardCondition
 from rlcredit.cards.measuring_bar import MeasuringBar
 from rlcredit.cards.paired_runs import TrainingCondition, run_paired_training
 from rlcredit.cli.application import read_expanded_config
-from rlcredit.decoding.engine import Engine
+from rlcredit.cli.engine_text import build_engine
 from rlcredit.oracle import TrueCredit
 from rlcredit.outputs.code_versions import read_git_commit
 
@@ -43,8 +43,7 @@ class CardBuilder:
         folder: Folder of all cards.
         slots: Runs at a time.
         threads: CPU threads per run, and of the measurement.
-        engine: Engine that samples the batch; that of the test policy if None.
-        engine_text: Description of that engine, by which measurements are told apart.
+        engine: Engine that samples the batch, as it is typed; that of the test policy if None.
 
     """
 
@@ -54,8 +53,7 @@ class CardBuilder:
     folder: Path
     slots: int | None = None
     threads: int = 1
-    engine: Engine | None = None
-    engine_text: str = ""
+    engine: str | None = None
     _base: CardBatch | None = field(default=None, init=False)
 
     def build_card(self, candidate: CardCondition) -> Card:
@@ -153,9 +151,8 @@ class CardBuilder:
 
     def _measure_condition(self, condition: Path, truth: TrueCredit | None, bar: MeasuringBar) -> CardBatch:
         files, kept = [*self.organism.files, str(condition)], condition.parent
-        return measure_card_batch(
-            files, self.budget, truth, threads=self.threads, kept=kept, bar=bar, engine=self.engine
-        )
+        engine = build_engine(self.engine) if self.engine else None
+        return measure_card_batch(files, self.budget, truth, threads=self.threads, kept=kept, bar=bar, engine=engine)
 
     def _card_folder(self, candidate: CardCondition) -> Path:
         return (
@@ -179,7 +176,7 @@ class CardBuilder:
             [
                 fingerprint_configs([*self._read_policy_configs(), content], under=MEASURING),
                 asdict(self.budget),
-                *filter(None, [self.engine_text]),
+                *filter(None, [self.engine]),
             ]
         )
 
@@ -190,7 +187,7 @@ class CardBuilder:
             for each in (candidate, self.baseline)
         ]
         shown = [each.name for each in fields(Card)]
-        return hash_json_content([conditions, asdict(self.budget), shown, *filter(None, [self.engine_text])])
+        return hash_json_content([conditions, asdict(self.budget), shown, *filter(None, [self.engine])])
 
     def _origins(self, candidate: CardCondition) -> tuple[str, str, str]:
         return candidate.origin, self.organism.origin, self.baseline.origin

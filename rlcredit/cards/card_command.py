@@ -63,9 +63,10 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
     if options.rollout is not None:
         return _build_rollout_cards(options, conditions, base)
     budget = BUDGETS[options.budget or SIZE]
-    engine = build_engine(options.engine) if options.engine else None
+    if options.engine:
+        build_engine(options.engine)  # refused before anything is measured
     builders = [
-        CardBuilder(place, base, budget, options.out, options.slots, options.threads, engine, options.engine or "")
+        CardBuilder(place, base, budget, options.out, options.slots, options.threads, options.engine)
         for place in places
     ]
     for builder in builders:

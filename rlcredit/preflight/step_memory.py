@@ -56,7 +56,7 @@ class StepMemory:
     layers: dict[str, LinearShape]
     mixed: bool
     operators: Sequence[OperatorContract]
-    device: str = "cpu"
+    device: str
 
     def estimate_decoding(self, prompts: int, sampling: Sampling) -> tuple[float, str]:
         """Return the bytes used while completions are sampled, and a line about them.
@@ -94,14 +94,14 @@ class StepMemory:
 
     def _estimate_draws(self, rows: int, contexts: int, context: int, tokens: int, what: str) -> tuple[float, str]:
         """Return the bytes used while so many rows continue contexts of so many tokens, and a line about them."""
-        engine, policy, shape = self.module.decoder, self.module.policy, self.architecture
-        assert isinstance(engine, InProcessEngine)
-        fused = engine.fused and not self.mixed and not self.holding.quantization and shape.kind in KNOWN
+        decoder, policy, shape = self.module.decoder, self.module.policy, self.architecture
+        assert isinstance(decoder, InProcessEngine)
+        fused = decoder.fused and not self.mixed and not self.holding.quantization and shape.kind in KNOWN
         filled = rows + -rows % ROW_MULTIPLE
         cache = memory.cache_bytes(shape, policy.dtype, filled, context + tokens)
         drawing = memory.DRAWING * filled * shape.vocabulary
         merged = copies = 0.0
-        if policy.dtype == "float32" and (fused or engine.merge):
+        if policy.dtype == "float32" and (fused or decoder.merge):
             merged = copies = 4 * shape.linear_parameters
         elif fused:
             copies = memory.factor_bytes(shape.linear_layers(), self.layers, policy.lora.rank)

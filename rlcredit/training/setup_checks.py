@@ -110,11 +110,11 @@ def _refuse_whole_readers(module: "PolicyModule", trainer: Trainer) -> None:
             "trainer.strategy: sharded_base cannot read what was not sampled, as a credit operator of this run does "
             "(`reads` of `rlcredit explain`). Use trainer.strategy ddp, or another operator."
         )
-    asking = [type(each).__name__ for each in read_callbacks(trainer) if "oracle" in getattr(each, "reads", ())]
+    asking = _list_oracle_readers(trainer)
     if asking:
         raise ValueError(
             f"trainer.strategy: sharded_base cuts the model into parts, and {asking[0]} continues partial answers in "
-            f"this process, with all of it. Use trainer.strategy ddp, or remove {', '.join(dict.fromkeys(asking))}."
+            f"this process, with all of it. Use trainer.strategy ddp, or remove {', '.join(asking)}."
         )
 
 
@@ -129,13 +129,19 @@ def _refuse_idle_processes(processes: int, task: Task) -> None:
             )
 
 
+def _list_oracle_readers(trainer: Trainer) -> list[str]:
+    """Return the names of the callbacks that continue partial answers."""
+    asking = (type(each).__name__ for each in read_callbacks(trainer) if "oracle" in getattr(each, "reads", ()))
+    return list(dict.fromkeys(asking))
+
+
 def _refuse_oracle_ahead(module: "PolicyModule", trainer: Trainer) -> None:
     """Refuse operators that continue partial answers if these are older than the policy."""
-    asking = [type(each).__name__ for each in read_callbacks(trainer) if "oracle" in getattr(each, "reads", ())]
+    asking = _list_oracle_readers(trainer)
     if asking and module.engine.ahead:
         raise ValueError(
             f"{asking[0]} continues answers with the policy that drew them, and with ahead 1 it has changed by then. "
-            f"Set ahead of {type(module.engine).__name__} to 0, or remove {', '.join(dict.fromkeys(asking))}."
+            f"Set ahead of {type(module.engine).__name__} to 0, or remove {', '.join(asking)}."
         )
 
 
