@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 
 from rlcredit.campaign.process_identity import PARENT
 
-IMPORTED = ("rlcredit.cli.application", "peft", "mlflow.store.tracking.sqlalchemy_store")
-"""What a run needs."""
+IMPORTED = ("rlcredit.cli.application", "peft", "mlflow.store.tracking.sqlalchemy_store", "reasoning_gym", "git")
+"""What a run needs, or most do."""
 
 
 class ForkedProcess:

@@ -40,6 +40,12 @@ def start_run_process(
         return SpawnedProcess(build_run_command(args), environment, log)
 
 
+def prepare_forks() -> None:
+    """Have the server of forks import what runs need meanwhile, where runs of this machine will be forked."""
+    if can_fork_runs(os.environ):
+        ensure_fork_server()
+
+
 def can_fork_runs(environment: Mapping[str, str]) -> bool:
     """Whether runs can be forked: on Linux and without a GPU, whose context a fork cannot share."""
     return sys.platform == "linux" and VISIBLE not in environment

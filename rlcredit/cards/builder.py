@@ -8,6 +8,7 @@ import torch
 
 from rlcredit.base.files import write_atomically
 from rlcredit.base.messages import print_message
+from rlcredit.campaign.run_process import prepare_forks
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.cache_key import MEASURING, fingerprint_configs, hash_json_content
 from rlcredit.cards.card import (
@@ -88,6 +89,8 @@ class CardBuilder:
     def _measure_card(self, candidate: CardCondition) -> Card:
         """Measure a condition, and execute its missing training runs."""
         condition = candidate.write_files(self._card_folder(candidate))
+        if self.budget.seeds:
+            prepare_forks()
         itself = _drop_condition_name(candidate) == _drop_condition_name(self.baseline)
         with MeasuringBar(f"{candidate.name} on {self.organism.name}", self._count_parts(itself)) as bar:
             base = self.measure_baseline(bar)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rlcredit.campaign import forks
 from rlcredit.campaign.forks import ensure_fork_server
 from rlcredit.campaign.process_identity import read_start_time
-from rlcredit.campaign.run_process import VISIBLE, can_fork_runs, start_run_process
+from rlcredit.campaign.run_process import VISIBLE, can_fork_runs, prepare_forks, start_run_process
 from rlcredit.run_folder.layout import RunFolder
 
 SMALL = [
@@ -96,6 +97,18 @@ def test_runs_with_a_gpu_are_started_alone(environment, forks, monkeypatch):
     assert can_fork_runs(environment) is forks
     monkeypatch.setattr("sys.platform", "darwin")
     assert not can_fork_runs(environment)
+
+
+@pytest.mark.slow
+def test_a_server_prepared_beforehand_is_the_one_that_forks(monkeypatch):
+    monkeypatch.setenv(VISIBLE, "0")
+    before = len(forks._started)
+    prepare_forks()
+    assert len(forks._started) == before
+    monkeypatch.delenv(VISIBLE)
+    prepare_forks()
+    assert forks._started[-1].is_alive
+    assert ensure_fork_server() is forks._started[-1]
 
 
 @pytest.mark.slow
