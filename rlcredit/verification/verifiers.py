@@ -61,7 +61,8 @@ def strip_name_and_unit(answer: str, reference: str) -> str:
         ('5 apples', '5 or 6')
 
     """
-    if len(answer) > LONGEST_EXPRESSION or read_rational(reference) is None or "%" in reference:
+    is_bare = answer.isascii() and answer.removeprefix("-").isdecimal()
+    if is_bare or len(answer) > LONGEST_EXPRESSION or read_rational(reference) is None or "%" in reference:
         return answer
     quantity = read_quantity(drop_leading_name(write_normal_form(answer)))
     value = read_normal_rational(quantity.value)
