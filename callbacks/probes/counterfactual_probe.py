@@ -72,6 +72,11 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
                 for key, value in state.items():
                     setattr(operator, key, value)
 
+    def name_binary_operator(self) -> str | None:
+        """Return the first operator of the other stacks that takes rewards of one and zero only."""
+        named = (operator.name_binary_operator() for operator in itertools.chain(*self.stacks.values()))
+        return next((f"{name} of CounterfactualProbe" for name in named if name), None)
+
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Hand the run's seed on."""
         super().setup(trainer, pl_module, stage)

@@ -67,7 +67,7 @@ def describe_stack(stack: Sequence[OperatorContract], group_size: int, has_real_
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
         bound = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
         reads = ", ".join(sorted(operator.reads)) or "nothing"
-        taken = "   binary rewards only" if operator.rewards == "binary" else ""
+        taken = "   binary rewards only" if operator.name_binary_operator() else ""
         yield f"  {place:>2}  {written:<{width}}   {reads} -> {writes}{bound}{taken}{_render_papers(operator)}"
     yield from (f"warning: {told}" for told in explain_idle_operators(stack, group_size, has_real_rewards))
 

@@ -107,6 +107,10 @@ class OperatorContract:
         """
         return None if "continuations" in self.writes else (0, 0)
 
+    def name_binary_operator(self) -> str | None:
+        """Return the name of this operator, or of one that it runs, if that takes rewards of one and zero only."""
+        return type(self).__name__ if self.writes and self.rewards == "binary" else None
+
     def notice(self, above: float, group_size: int) -> str | None:
         """Return why this operator cannot have an effect at its place, or None; arguments as in `bound`."""
         if "advantages" in self.writes and above and not self.bound(above, group_size):

@@ -47,7 +47,7 @@ def refuse_binary_operators(callbacks: Iterable[object], given: str, repair: str
         StackError: with the first such operator and the repair.
 
     """
-    binary = [type(each).__name__ for each in select_operators(callbacks) if each.writes and each.rewards == "binary"]
+    binary = [name for each in select_operators(callbacks) if (name := each.name_binary_operator())]
     if binary:
         raise StackError(
             f"{binary[0]} takes rewards of one for right and zero for wrong, and {given}. Put an operator of real "

@@ -7,7 +7,11 @@ from callbacks.dense.expected_gradient import ExpectedGradient
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.probes.counterfactual_probe import CounterfactualProbe
+from callbacks.schedules.anneal_out import AnnealOut
 from callbacks.tokens.delight import Delight
+from callbacks.tokens.ktae import KTAE
+from rlcredit.credit.contract import StackError
+from rlcredit.credit.stack_checks import refuse_binary_operators
 from rlcredit.formulas.gates import AdaptiveEta
 from rlcredit.losses import ClippedSurrogate
 
@@ -53,3 +57,12 @@ def test_another_stack_that_means_nothing_is_refused():
         CounterfactualProbe({"bad": [MaxRL(), GRPO()]})
     with pytest.raises(ValueError, match="Choose another name"):
         CounterfactualProbe({"this_stack": []})
+
+
+@pytest.mark.parametrize("stack", [[MaxRL()], [GRPO(), AnnealOut(operator=KTAE())]], ids=["itself", "annealed out"])
+def test_another_stack_of_binary_rewards_is_refused_beside_real_ones(stack):
+    probe = CounterfactualProbe({"flat": [GRPO()], "other": stack})
+    said = f"{type(stack[-1]).__name__} of CounterfactualProbe takes rewards of one for right"
+    with pytest.raises(StackError, match=said):
+        refuse_binary_operators([GRPO(), probe], "data.rewards gives any numbers", "leave out data.rewards")
+    refuse_binary_operators([GRPO(), CounterfactualProbe({"flat": [GRPO()]})], "they are", "change them")
