@@ -1,8 +1,8 @@
 """Tabulate what a campaign's runs learn on questions that were hard, middling or easy before training.
 
 TABLE=docs/results/hard_questions/difficulty.csv
-python -m docs.studies.hard_questions.tabulate_difficulty campaigns/hard_questions --out $TABLE
-python -m docs.studies.hard_questions.tabulate_difficulty $TABLE
+python -m docs.studies.equal_tokens.tabulate_difficulty campaigns/hard_questions --out $TABLE
+python -m docs.studies.equal_tokens.tabulate_difficulty $TABLE
 
 A question's level is how many of its answers were right in the evaluation before the first step. That evaluation is the
 same in all runs of a seed, and so are the levels. Differences from the baseline are paired by seed, with Student's
