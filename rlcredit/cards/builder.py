@@ -80,10 +80,13 @@ class CardBuilder:
         if self._base is None:
             bar.begin_condition(self.baseline.name)
             place = self._card_folder(self.baseline)
-            known = self._known_truth()
-            self._base = self._measure_condition(self.baseline.write_files(place), known, bar)
+            condition, (known, of) = self.baseline.write_files(place), self._read_known_truth()
+            self._base = self._measure_condition(condition, known, bar)
+            if known is not None and of != hash_json_content(self._base.rollout.tokens):
+                known, self._base = None, self._measure_condition(condition, None, bar)  # a server answered otherwise
             if known is None and self._base.truth is not None:
-                torch.save({**vars(self._base.truth), "key": self._truth_key()}, self._truth_file())
+                kept = {"key": self._truth_key(), "completions": hash_json_content(self._base.rollout.tokens)}
+                torch.save({**vars(self._base.truth), **kept}, self._truth_file())
         return self._base
 
     def _measure_card(self, candidate: CardCondition) -> Card:
@@ -109,14 +112,15 @@ class CardBuilder:
 
     def _count_parts(self, itself: bool) -> int:
         """Return how many parts there are to measure: those of either batch, and what follows."""
-        base = 0 if self._base else PARTS + (self._known_truth() is None)
+        base = 0 if self._base else PARTS + (self._read_known_truth()[0] is None)
         return base + (0 if itself else PARTS) + 1
 
     def _describe_batch(self, candidate: CardCondition, batch: CardBatch, base: CardBatch) -> Card:
         """Return the card of a condition without a verdict: what two batches say."""
         if batch.rollout.tokens != base.rollout.tokens:
             raise ValueError(
-                f"{candidate.name} samples other completions than the baseline, so that the two cannot be compared."
+                f"{candidate.name} samples other completions than the baseline, so that the two cannot be compared. "
+                "Leave sampling and policy as they are, and use an engine that answers a seed always alike."
             )
         card = Card(
             candidate.name,
@@ -165,12 +169,14 @@ class CardBuilder:
     def _truth_file(self) -> Path:
         return self.folder / self.organism.name / self.budget.name / "truth.pt"
 
-    def _known_truth(self) -> TrueCredit | None:
+    def _read_known_truth(self) -> tuple[TrueCredit | None, str | None]:
+        """Return true credit that was measured before, and the hash of its completions; None without it."""
         file = self._truth_file()
         if not file.is_file():
-            return None
+            return None, None
         kept = torch.load(file, weights_only=True)
-        return TrueCredit(**kept) if kept.pop("key") == self._truth_key() else None
+        key, of = kept.pop("key"), kept.pop("completions", None)
+        return (TrueCredit(**kept), of) if key == self._truth_key() else (None, None)
 
     def _truth_key(self) -> str:
         """Return the cache key of true credit: the policy and the settings that the batch is sampled with."""

@@ -125,6 +125,7 @@ def measure_card_batch(
     resolution = resolve_batch_config(files, budget, threads)
     module, settings = resolution.module, resolution.leaves["trainer"]
     module.engine = engine or module.engine
+    module.engine.ahead = 0  # a second batch of the same policy is all there is to come
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
     stack = [operator for operator in find_trainer_stack(resolution.trainer) if operator.writes]
     seen = _BatchRecorder(budget, truth, ask, bar)
@@ -172,6 +173,11 @@ def _list_batch_overrides(budget: CardBudget) -> list[str]:
         "trainer.logger": "false",
     }
     return [f"--{name}={value}" for name, value in values.items()]
+
+
+def _is_credit_of(truth: TrueCredit, rollout: Rollout) -> bool:
+    """Whether true credit may be that of a rollout's completions: they are as long; a server may give others."""
+    return torch.equal(truth.mask, rollout.mask[truth.rows].to(truth.mask.device))
 
 
 class _FinalStepSetter(Callback):
@@ -232,7 +238,7 @@ class _BatchRecorder(
     def _measure_true_credit(self, rollout: Rollout) -> TrueCredit | None:
         """Estimate true credit with noise of its own, so that credit an operator measured is judged independently."""
         if not self.asks:
-            return self.truth
+            return self.truth if self.truth is not None and _is_credit_of(self.truth, rollout) else None
         assert isinstance(rollout.oracle, Oracle)
         self._begin_part(f"true credit of {self.budget.asked} completions")
         return rollout.oracle.with_fresh_noise().credit(

@@ -29,7 +29,10 @@ def build_engine(text: str) -> Engine:
     try:
         described = expand_call_forms({"engine": parse_yaml(text)}, {"engine": Engine})["engine"]
         described = {"class_path": described} if isinstance(described, str) else described
-        return instantiate_described_class(described, Engine, "engine")
+        engine = instantiate_described_class(described, Engine, "engine")
+        if not isinstance(engine, Engine):
+            raise TypeError("It describes nothing.")
+        return engine
     except (ArgumentError, CallFormError, ValueError, TypeError) as error:
         names = " or ".join(cls.__name__ for cls in SHIPPED)
         cause = " ".join(str(find_root_cause(error)).split())

@@ -167,7 +167,7 @@ def _describe_step(module: PolicyModule, task: Task) -> str:
 
 def _describe_engine(module: PolicyModule) -> str:
     name = type(module.engine).__name__
-    return f"{name}, one rollout ahead: a rollout is drawn with the weights from before the update that precedes it"
+    return f"{name}, one rollout ahead: each is drawn with the weights from before the one that precedes it is used"
 
 
 def _describe_updates(module: PolicyModule) -> str:

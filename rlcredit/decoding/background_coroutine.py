@@ -47,6 +47,7 @@ class BackgroundCoroutine(Generic[Result]):
 
     def wait_for_event(self, event: threading.Event) -> None:
         """Wait for an event that the coroutine sets, at the latest when it ends."""
+        self._outcome.add_done_callback(lambda _: event.set())  # it may fail before it begins
         with self._cancel_if_interrupted():
             event.wait()
 
@@ -71,6 +72,7 @@ class BackgroundCoroutine(Generic[Result]):
         try:
             result = asyncio.run(self._note_task(coroutine))
         except BaseException as error:  # noqa: BLE001  (it is raised where somebody waits)
+            coroutine.close()  # without an event loop it has not begun
             self._outcome.set_exception(error)
         else:
             self._outcome.set_result(result)

@@ -39,7 +39,7 @@ class Engine(ABC):
 
     ahead: int = 0
     """Rollouts that are begun before the present one is used: 0, or 1 for the next one, which is then drawn with the
-    weights from before the update that precedes it."""
+    weights from before the one that precedes it is used."""
 
     can_keep_hidden: bool = False
     """Whether ``sample`` takes ``keeps_hidden=True`` and then returns hidden states; else the trainer reads them."""
@@ -69,14 +69,18 @@ class Engine(ABC):
         Arguments are those of :meth:`sample`. An engine that cannot answer in the background answers at once.
 
         Returns:
-            Function that waits for the answers and returns them; it is called once, and raises what went wrong.
+            Function that waits for the answers and returns them; it raises what went wrong. It is called once, or not
+            at all where a run ends: then :meth:`close` gives up the answers.
 
         """
         samples = self.sample(policy, prompt_ids, prompts, sampling, seed=seed, step=step)
         return lambda: samples
 
     def close(self) -> None:  # noqa: B027  (most hold nothing)
-        """Release what the engine holds outside this process; it may be used again."""
+        """Give up answers that nobody has waited for, and release what the engine holds outside this process.
+
+        It may be used again.
+        """
 
 
 class Decoder(Engine):

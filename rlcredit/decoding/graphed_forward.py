@@ -19,6 +19,7 @@ class GraphedForward(FusedForward):
     graph: torch.cuda.CUDAGraph | None = None
 
     def _read_contexts(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
+        self.graph = None  # what it replays is bound to the cache of the contexts before
         hidden = super()._read_contexts(prompt_ids, of, room + -room % BLOCK)
         self.bias[..., self.column :] = torch.finfo(self.bias.dtype).min
         self._clear_room()

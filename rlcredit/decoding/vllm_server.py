@@ -56,8 +56,8 @@ class VLLMServer(Engine):
         requests: Completions asked for at a time.
         timeout: Seconds for the answer to one request.
         patience: Seconds for which a server that fails is asked again; then the run ends, and can be continued.
-        ahead: 1 to decode the next rollout while the present one is scored and used, so that it is one update old; 0 to
-            decode it afterwards.
+        ahead: 1 to decode the next rollout while the present one is scored and used, so that its weights are
+            older by the updates of one rollout; 0 to decode it afterwards.
 
     """
 
@@ -79,7 +79,7 @@ class VLLMServer(Engine):
                 f"{requests}, {timeout} and {patience}."
             )
         if ahead not in (0, 1):
-            raise ValueError(f"VLLMServer expects ahead 0 or 1, got {ahead}. No rollout may be two updates old.")
+            raise ValueError(f"VLLMServer expects ahead 0 or 1, got {ahead}. No rollout may be two rollouts old.")
         self.folder, self.requests, self.timeout, self.patience = folder, requests, timeout, patience
         self.ahead = ahead
         self._name, self._version, self._digest = f"rlcredit-{uuid.uuid4().hex[:12]}", 0, b""
@@ -133,11 +133,12 @@ class VLLMServer(Engine):
         """Give up answers that are on their way, and remove the adapter from the servers and from the folder."""
         if self._answering is not None:
             self._answering.cancel()
-        self._answering = None
-        if self._home is not None:
-            asyncio.run(self._unload_everywhere())
-            shutil.rmtree(self._home, ignore_errors=True)
-        self._home, self._digest = None, b""
+        home, self._answering, self._home, self._digest = self._home, None, None, b""
+        if home is not None:
+            try:
+                BackgroundCoroutine(self._unload_everywhere()).wait()  # a notebook has an event loop of its own
+            finally:
+                shutil.rmtree(home, ignore_errors=True)
 
     @property
     def _adapter(self) -> str:

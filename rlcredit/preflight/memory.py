@@ -10,6 +10,7 @@ from lightning.pytorch import Trainer
 from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.credit.stack_checks import select_operators
+from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.policy import memory
 from rlcredit.policy.architecture import DecoderArchitecture
 from rlcredit.policy.memory import find_memory_share
@@ -19,6 +20,7 @@ from rlcredit.preflight.policy import select_lora_layers
 from rlcredit.preflight.step_memory import Holding, StepMemory, format_bytes
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.setup_checks import find_whole_reader
 from rlcredit.training.sharded_base import NAME, ShardedBaseStrategy
 
 LIBRARIES = {"cpu": 540 * 2**20, "cuda": 2**30}
@@ -67,9 +69,14 @@ class MemoryParts(NamedTuple):
         return self.frozen + self.adapter
 
     @property
+    def least(self) -> float:
+        """Bytes that are taken however small a batch is."""
+        return self.held + self.libraries
+
+    @property
     def peak(self) -> float:
         """Largest number of bytes used at one time."""
-        return self.held + max(self.decoding, self.update) + self.libraries
+        return self.least + max(self.decoding, self.update)
 
     @property
     def verdict(self) -> str:
@@ -77,7 +84,7 @@ class MemoryParts(NamedTuple):
         fits, may_not, cannot = VERDICTS
         if self.peak <= self.room:
             return fits
-        return may_not if self.held + self.libraries <= self.room else cannot
+        return may_not if self.least <= self.room else cannot
 
 
 @dataclass(frozen=True)
@@ -88,17 +95,14 @@ class MemoryEstimate:
         parts: Memory under the configured way.
         others: Memory under other ways, with the settings of each.
         fitting: Settings that hold the weights in fewer bits, or in parts, and would fit.
+        decodes: Whether completions are drawn in the process, rather than scored after another has drawn them.
 
     """
 
     parts: MemoryParts
     others: tuple[tuple[MemoryParts, str], ...]
     fitting: tuple[str, ...]
-
-    @property
-    def policy(self) -> float:
-        """Bytes of the weights and the adapter, taken at all times."""
-        return self.parts.held
+    decodes: bool
 
     @property
     def room(self) -> int:
@@ -127,7 +131,8 @@ class MemoryEstimate:
         """How to reduce the peak."""
         if self.parts.update > self.parts.decoding:
             return "lower model.micro_batch_size (auto finds what fits on a GPU) or model.sampling.max_tokens."
-        return "lower model.engine.init_args.decode_batch_size or max_tokens of model.sampling and model.validation."
+        lowered = "model.engine.init_args.decode_batch_size" if self.decodes else "model.micro_batch_size"
+        return f"lower {lowered} or max_tokens of model.sampling and model.validation."
 
 
 def _align_ways(ways: list[tuple[MemoryParts, str]]) -> Iterator[str]:
@@ -166,7 +171,7 @@ def estimate_memory(
     sharded = isinstance(trainer.strategy, ShardedBaseStrategy)
     used = Holding(module.policy.quantization, trainer.world_size, sharded)
     if known.architecture is None:
-        return _estimate_from_weight_count(known, module, used, trainer.strategy.root_device)
+        return _estimate_from_weight_count(known, module.policy, used, trainer)
     machine = _Machine(trainer, module, task, known.architecture, learns)
     parts = machine.estimate_parts(used)
     others = tuple(machine.list_other_ways(used))
@@ -174,7 +179,8 @@ def estimate_memory(
     if not used.quantization and module.policy.dtype == "float32":
         halved = parts.held - parts.frozen / 2
         fitting[:0] = ["model.policy.dtype: bfloat16"] if halved + parts.libraries <= parts.room else []
-    return MemoryEstimate(parts, others, tuple(fitting))
+    decodes = isinstance(module.engine, InProcessEngine) and not used.is_sharded
+    return MemoryEstimate(parts, others, tuple(fitting), decodes)
 
 
 @dataclass(frozen=True)
@@ -199,12 +205,14 @@ class _Machine:
         step = StepMemory(module, shape, holding, layers, mixed, operators, device.type)
         prompts = max(1, task.prompts_per_step // holding.processes)
         drawn = [
-            step.estimate_decoding(each.task.validation_batch, each.choose_sampling(module.validation))
+            step.estimate_decoding(
+                _count_held_out_prompts(each.task, holding.processes), each.choose_sampling(module.validation)
+            )
             for each in task.held_out_sets
         ]
         learnt, said_learnt = 0.0, "no update"
         if self.learns:
-            drawn.append(step.estimate_decoding(prompts, module.sampling))
+            drawn.append(step.estimate_decoding(prompts, module.sampling, trains=True))
             drawn += [each for each in [step.estimate_continuations(prompts)] if each]
             learnt, said_learnt = step.estimate_update(prompts)
         most, said_drawn = max(drawn)
@@ -214,7 +222,7 @@ class _Machine:
             frozen = memory.sharded_weight_bytes(shape, policy.dtype, holding.processes)
             held = f" in each of {holding.processes} processes, two layers whole at a time"
         said = (_describe_weights(policy, shape.parameters, frozen, held, trained, adapter), said_drawn, said_learnt)
-        there, libraries = _find_room(device, holding.processes), _count_libraries(device)
+        there, libraries = _find_room(device, holding.processes, self.trainer.num_nodes), _count_libraries(device)
         return MemoryParts(holding, frozen, adapter, most, learnt, libraries, *there, said)
 
     def list_other_ways(self, used: Holding) -> Iterator[tuple[MemoryParts, str]]:
@@ -223,7 +231,7 @@ class _Machine:
         if used.quantization or used.is_sharded:
             whole = replace(used, quantization=None, is_sharded=False)
             yield self.estimate_parts(whole), undo if used.is_sharded else "--model.policy.quantization=null"
-        if not used.quantization:
+        if not used.quantization and not _merges_weights(self.module):
             few = replace(used, quantization="4bit", is_sharded=False)
             yield self.estimate_parts(few), f"model.policy.quantization: 4bit{f' with {undo}' * used.is_sharded}"
         if not used.is_sharded and (sharded := self._find_sharded(used)):
@@ -233,11 +241,26 @@ class _Machine:
 
     def _find_sharded(self, used: Holding) -> MemoryParts | None:
         """Return the memory with layers in parts, for as many processes as it takes; None if prompts are too few."""
-        prompts = self.task.prompts_per_step
-        numbers = [number for number in range(2, min(prompts, MOST) + 1) if prompts % number == 0]
-        numbers = numbers if used.processes == 1 else [used.processes]
+        if find_whole_reader(self.module, read_callbacks(self.trainer)):
+            return None
+        prompts, minibatches = self.task.prompts_per_step, self.module.minibatches
+        asked = (each.task.validation_size for each in self.task.held_out_sets)
+        most = min(prompts, MOST, *(size for size in asked if size))
+        numbers = range(2, most + 1) if used.processes == 1 else [used.processes]
+        numbers = [number for number in numbers if prompts % number == 0 and prompts // number % minibatches == 0]
         ways = [self.estimate_parts(Holding(None, number, True)) for number in numbers]
         return min(ways, key=lambda way: VERDICTS.index(way.verdict), default=None)
+
+
+def _count_held_out_prompts(task: Task, processes: int) -> int:
+    """Return how many held-out questions a process answers together."""
+    size = task.validation_size
+    return min(task.validation_batch, -(-size // processes)) if size else task.validation_batch
+
+
+def _merges_weights(module: PolicyModule) -> bool:
+    """Whether the engine adds the adapter into the weights, which packed ones do not allow."""
+    return isinstance(module.engine, InProcessEngine) and module.engine.merge
 
 
 def _count_libraries(device: torch.device) -> int:
@@ -245,9 +268,9 @@ def _count_libraries(device: torch.device) -> int:
     return LIBRARIES.get(device.type, LIBRARIES["cuda"])
 
 
-def _find_room(device: torch.device, processes: int) -> tuple[int, str]:
+def _find_room(device: torch.device, processes: int, machines: int) -> tuple[int, str]:
     """Return the bytes that a process may use, and the device they are on."""
-    return find_memory_share(device, processes if device.type == "cpu" else 1)
+    return find_memory_share(device, -(-processes // machines) if device.type == "cpu" else 1)
 
 
 def refuse_excess_memory(trainer: Trainer, module: PolicyModule, task: Task, *, learns: bool) -> MemoryEstimate | None:
@@ -258,29 +281,29 @@ def refuse_excess_memory(trainer: Trainer, module: PolicyModule, task: Task, *, 
 
     """
     found = estimate_memory(trainer, module, task, learns=learns)
-    if found is not None and found.policy > found.room:
+    if found is not None and found.parts.least > found.room:
         how = " or ".join(dict.fromkeys("in parts" if NAME in each else "in fewer bits" for each in found.fitting))
         fewer = f"Hold the weights {how} ({' or '.join(found.fitting)}), or use"
         raise ValueError(
-            f"model.policy.path: {shorten_name(module.policy.path)} takes at least {format_bytes(found.policy)} "
-            f"({found.parts.said[0]}), and {found.parts.where} has {format_bytes(found.room)}. "
+            f"model.policy.path: {shorten_name(module.policy.path)} takes at least {format_bytes(found.parts.least)} "
+            f"({found.parts.said[0]}; libraries: {format_bytes(found.parts.libraries)}), and {found.parts.where} has "
+            f"{format_bytes(found.room)}. "
             f"{fewer if found.fitting else 'Use'} a smaller model or a larger machine."
         )
     return found
 
 
-def _estimate_from_weight_count(
-    known: PolicySizes, module: PolicyModule, used: Holding, device: torch.device
-) -> MemoryEstimate:
-    policy = module.policy
+def _estimate_from_weight_count(known: PolicySizes, policy: Policy, used: Holding, trainer: Trainer) -> MemoryEstimate:
     bits = memory.QUANTIZED[policy.quantization] if policy.quantization else memory.BYTES[policy.dtype]
-    least = known.parameters * bits
+    least = known.parameters * bits / (used.processes if used.is_sharded else 1)
     said = (
         f"{known.parameters:,} weights, at least {format_bytes(least)}; "
         "what its architecture takes otherwise is not known"
     )
-    there = _find_room(device, used.processes)
-    return MemoryEstimate(MemoryParts(used, least, 0.0, 0.0, 0.0, _count_libraries(device), *there, (said,)), (), ())
+    device = trainer.strategy.root_device
+    there = _find_room(device, used.processes, trainer.num_nodes)
+    parts = MemoryParts(used, least, 0.0, 0.0, 0.0, _count_libraries(device), *there, (said,))
+    return MemoryEstimate(parts, (), (), decodes=True)
 
 
 def _describe_weights(policy: Policy, parameters: int, frozen: float, where: str, trained: int, adapter: int) -> str:

@@ -12,8 +12,11 @@ from rlcredit.policy import memory
 from rlcredit.policy.architecture import DecoderArchitecture, LinearShape
 from rlcredit.policy.memory import TokensRead
 from rlcredit.policy.model_loading import Quantization
-from rlcredit.training.micro_batches import choose_scored_tokens
+from rlcredit.training.micro_batches import Size, choose_scored_tokens
 from rlcredit.training.module import PolicyModule
+
+HELD_STATES = 3
+"""Copies of hidden states that coexist after the last token: one by one, joined, and in their places."""
 
 PROMPT = 512
 """Tokens that a prompt is assumed to have; how many it has is known when the questions have been read."""
@@ -58,23 +61,32 @@ class StepMemory:
     operators: Sequence[OperatorContract]
     device: str
 
-    def estimate_decoding(self, prompts: int, sampling: Sampling) -> tuple[float, str]:
+    def estimate_decoding(self, prompts: int, sampling: Sampling, trains: bool = False) -> tuple[float, str]:
         """Return the bytes used while completions are sampled, and a line about them.
 
         Args:
             prompts: Number of prompts answered together.
             sampling: How completions are drawn.
+            trains: Whether the operators will see them.
 
         """
         engine, rows = self.module.engine, prompts * sampling.completions
+        states = self.estimate_states(rows * sampling.max_tokens) if trains else 0
         if not isinstance(engine, InProcessEngine) or self.holding.is_sharded:
             said = (
                 "decoding elsewhere" if isinstance(engine, InProcessEngine) else f"decoding by {type(engine).__name__}"
             )
-            taken = self.estimate_scoring(prompts, sampling)
+            taken = self.estimate_scoring(prompts, sampling) + states
             return taken, f"{said}, whose memory is its own; scoring what it has drawn {format_bytes(taken)}"
         rows = min(engine.decode_batch_size or rows, rows)
-        return self._estimate_draws(rows, -(-rows // sampling.completions), PROMPT, sampling.max_tokens, "completions")
+        contexts = -(-rows // sampling.completions)
+        return self._estimate_draws(rows, contexts, PROMPT, sampling.max_tokens, "completions", HELD_STATES * states)
+
+    def estimate_states(self, tokens: int) -> float:
+        """Return the bytes of the last hidden states of so many tokens, if an operator reads them."""
+        if not any("hidden" in operator.reads for operator in self.operators):
+            return 0
+        return tokens * self.architecture.hidden * memory.BYTES[self.module.policy.dtype]
 
     def estimate_continuations(self, prompts: int) -> tuple[float, str] | None:
         """Return the bytes used while an oracle continues completions, and a line about them; None without one.
@@ -92,11 +104,24 @@ class StepMemory:
         context = PROMPT + sampling.max_tokens  # some leave their completion at its end, and others at its start
         return self._estimate_draws(rows, -(-rows // shared), context, sampling.max_tokens, "continuations")
 
-    def _estimate_draws(self, rows: int, contexts: int, context: int, tokens: int, what: str) -> tuple[float, str]:
-        """Return the bytes used while so many rows continue contexts of so many tokens, and a line about them."""
+    def _estimate_draws(
+        self, rows: int, contexts: int, context: int, tokens: int, what: str, kept: float = 0
+    ) -> tuple[float, str]:
+        """Return the bytes used while so many rows continue contexts of so many tokens, and a line about them.
+
+        Args:
+            rows: Number of rows drawn together.
+            contexts: Number of different contexts.
+            context: Tokens of a context.
+            tokens: Tokens that follow it.
+            what: Name of what is drawn.
+            kept: Bytes of what is kept of all rows meanwhile.
+
+        """
         decoder, policy, shape = self.module.decoder, self.module.policy, self.architecture
         assert isinstance(decoder, InProcessEngine)
-        fused = decoder.fused and not self.mixed and not self.holding.quantization and shape.kind in KNOWN
+        is_cast = self.mixed and policy.dtype == "float32"
+        fused = decoder.fused and not is_cast and not self.holding.quantization and shape.kind in KNOWN
         filled = rows + -rows % ROW_MULTIPLE
         cache = memory.cache_bytes(shape, policy.dtype, filled, context + tokens)
         drawing = memory.DRAWING * filled * shape.vocabulary
@@ -105,6 +130,7 @@ class StepMemory:
             merged = copies = 4 * shape.linear_parameters
         elif fused:
             copies = memory.factor_bytes(shape.linear_layers(), self.layers, policy.lora.rank)
+            copies = copies / 2 if self.mixed else copies  # autocast rounds the factors, too
         if fused:
             taken = cache + max(drawing, memory.prefill_bytes(shape, policy.dtype, contexts, context))
         else:
@@ -113,6 +139,7 @@ class StepMemory:
             grown += memory.passing_bytes(shape, contexts * context)
             repeated = memory.repeated_bytes(shape, policy.dtype, filled, context + tokens)
             taken = max(cache + max(repeated, drawing), grown)
+        taken += kept
         other = taken - cache + copies - merged
         said = f", weights merged with the adapter {format_bytes(merged)}" if merged else ""
         assumed = f"{PROMPT} (assumed) + {context + tokens - PROMPT} tokens"
@@ -129,9 +156,8 @@ class StepMemory:
             sampling: How completions are drawn.
 
         """
-        shape, policy, micro = self.architecture, self.module.policy, self.module.scoring_batches.size
-        rows = prompts * sampling.completions
-        rows = rows if micro is None else 1 if isinstance(micro, str) else min(micro, rows)
+        shape, policy = self.architecture, self.module.policy
+        rows = self._count_rows(self.module.scoring_batches.size, prompts * sampling.completions)
         prompts, part = min(prompts, rows), self._count_part(rows, sampling.max_tokens)
         cache = memory.cache_bytes(shape, policy.dtype, prompts, PROMPT)
         read = memory.cache_bytes(shape, policy.dtype, part, PROMPT + sampling.max_tokens)
@@ -153,7 +179,7 @@ class StepMemory:
         answers = prompts * module.sampling.completions
         continued, known = self._count_continuations()
         every = answers * (1 + continued)
-        rows = every if micro is None else 1 if isinstance(micro, str) else min(micro, every)
+        rows = self._count_rows(micro, every)
         part = self._count_part(rows, tokens) if rows == every else rows
         read = TokensRead(min(prompts, rows), PROMPT, rows, tokens)
         ranks = policy.lora.rank * round(len(self.layers) / shape.layers)
@@ -165,9 +191,10 @@ class StepMemory:
         passing = memory.passing_bytes(shape, part * tokens)
         reading = memory.cache_bytes(shape, policy.dtype, part, PROMPT + tokens) + passing
         other = max(reading, memory.logit_bytes(shape, part * tokens))
-        least = "at least " if micro == "auto" or not known else ""
+        least = "at least " if (rows < every and micro == "auto") or not known else ""
         s = "s"[: rows > 1]
         what = f"completion{s}" if not continued and known else f"completion{s} or continuation{s}"
+        kept += self.estimate_states(answers * module.minibatches * tokens)
         return kept + other, (
             f"update, {least}{rows} {what} at a time: activations {format_bytes(kept)}, the rest {format_bytes(other)}"
         )
@@ -176,6 +203,12 @@ class StepMemory:
         """Return how many continuations of a completion are trained on, and whether that is known."""
         counted = [operator.count_continuations() for operator in self.operators]
         return sum(each[0] * each[1] for each in counted if each), None not in counted
+
+    def _count_rows(self, micro: Size, rows: int) -> int:
+        """Return how many of some rows a micro-batch has: with ``auto`` one, or all where memory does not run out."""
+        if micro is None or (micro == "auto" and self.device == "cpu"):
+            return rows
+        return 1 if isinstance(micro, str) else min(micro, rows)
 
     def _count_part(self, rows: int, tokens: int) -> int:
         """Return how many rows are read together after their prompts; all, if every pass is an exchange."""

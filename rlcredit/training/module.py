@@ -227,7 +227,7 @@ class PolicyModule(LightningModule):
         self.engine.close()
 
     def encode_prompts_of(self, step: int) -> tuple[list[int], Tensor] | None:
-        """Return numbers and tokens of this process's prompts of a step; None if the run ends before it.
+        """Return numbers and tokens of this process's prompts of a step; None if it is beyond ``trainer.max_steps``.
 
         Every process must call it.
         """

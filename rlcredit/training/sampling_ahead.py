@@ -1,4 +1,4 @@
-"""Rollouts that are decoded while the one before them is scored and used; each is one update of the policy old."""
+"""Rollouts that are decoded while the one before them is scored and used; each is older by one's updates."""
 
 import contextlib
 import time

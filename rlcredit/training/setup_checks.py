@@ -1,5 +1,6 @@
 """Refuse trainers, data and settings with which credit would see part of a batch, or a run could not continue."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lightning.pytorch import Trainer
@@ -9,6 +10,7 @@ from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelP
 from rlcredit.base.lightning_private import read_callbacks, read_checkpoint_times
 from rlcredit.credit.stack_checks import refuse_binary_operators
 from rlcredit.decoding.engine import Decoder
+from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.tasks.task import Task
 from rlcredit.training.sharded_base import ShardedBaseStrategy
 
@@ -46,6 +48,11 @@ def refuse_unfit_settings(module: "PolicyModule") -> None:
         raise ValueError(
             "model.dynamic_sampling asks prompts until enough groups are informative, so what comes next is not known "
             "before they are judged. Set model.engine.init_args.ahead to 0, or model.dynamic_sampling to null."
+        )
+    if module.policy.quantization and isinstance(module.engine, InProcessEngine) and module.engine.merge:
+        raise ValueError(
+            f"model.engine: merge adds the adapter into the weights, and those in {module.policy.quantization} are "
+            "packed. Set model.engine.init_args.merge to false, or model.policy.quantization to null."
         )
     skipped, tolerance, cap = module.skip_not_finite, module.sampler_tolerance, module.mismatch_cap
     if skipped < 0:
@@ -95,27 +102,39 @@ def _refuse_whole_readers(module: "PolicyModule", trainer: Trainer) -> None:
             f"trainer.strategy: sharded_base cuts the model into parts, and {type(module.engine).__name__} decodes "
             "with all of it. Set model.engine: VLLMServer, or use trainer.strategy ddp."
         )
-    if module.micro_batches.size == "auto":
-        raise ValueError(
-            "model.micro_batch_size: auto finds out what fits in each process by itself, and sharded_base needs the "
-            "same passes in all. Give a number: 4."
-        )
     if module.policy.quantization:
         raise ValueError(
             f"model.policy.quantization: {module.policy.quantization} weights are packed and cannot be cut into parts. "
             "Use trainer.strategy ddp, which holds them whole in every process, or remove model.policy.quantization."
         )
-    if "lookahead" in module.needs:
-        raise ValueError(
+    if obstacle := find_whole_reader(module, read_callbacks(trainer)):
+        raise ValueError(obstacle)
+
+
+def find_whole_reader(module: "PolicyModule", callbacks: Sequence[object]) -> str | None:
+    """Return what makes other passes in every process, whatever draws completions, with the repair; None if nothing.
+
+    Args:
+        module: Module; it is not loaded.
+        callbacks: Callbacks of the trainer.
+
+    """
+    if module.micro_batches.size == "auto":
+        return (
+            "model.micro_batch_size: auto finds out what fits in each process by itself, and sharded_base needs the "
+            "same passes in all. Give a number: 4."
+        )
+    if "lookahead" in module.needs or _list_readers(callbacks, "lookahead"):
+        return (
             "trainer.strategy: sharded_base cannot read what was not sampled, as a credit operator of this run does "
             "(`reads` of `rlcredit explain`). Use trainer.strategy ddp, or another operator."
         )
-    asking = _list_oracle_readers(trainer)
-    if asking:
-        raise ValueError(
+    if asking := _list_readers(callbacks, "oracle"):
+        return (
             f"trainer.strategy: sharded_base cuts the model into parts, and {asking[0]} continues partial answers in "
             f"this process, with all of it. Use trainer.strategy ddp, or remove {', '.join(asking)}."
         )
+    return None
 
 
 def _refuse_idle_processes(processes: int, task: Task) -> None:
@@ -129,15 +148,15 @@ def _refuse_idle_processes(processes: int, task: Task) -> None:
             )
 
 
-def _list_oracle_readers(trainer: Trainer) -> list[str]:
-    """Return the names of the callbacks that continue partial answers."""
-    asking = (type(each).__name__ for each in read_callbacks(trainer) if "oracle" in getattr(each, "reads", ()))
+def _list_readers(callbacks: Sequence[object], fact: str) -> list[str]:
+    """Return the names of the callbacks that read a fact, such as ``oracle``, with which partial answers continue."""
+    asking = (type(each).__name__ for each in callbacks if fact in getattr(each, "reads", ()))
     return list(dict.fromkeys(asking))
 
 
 def _refuse_oracle_ahead(module: "PolicyModule", trainer: Trainer) -> None:
     """Refuse operators that continue partial answers if these are older than the policy."""
-    asking = _list_oracle_readers(trainer)
+    asking = _list_readers(read_callbacks(trainer), "oracle")
     if asking and module.engine.ahead:
         raise ValueError(
             f"{asking[0]} continues answers with the policy that drew them, and with ahead 1 it has changed by then. "

@@ -25,6 +25,7 @@ from docs.studies.equal_tokens.declare_rounds import (
     read_areas,
     render_area_table,
 )
+from docs.studies.equal_tokens.tabulate_difficulty import estimate_level_lead, render_difficulty_table
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.collapse import clopper_pearson_limit
@@ -43,6 +44,12 @@ LARGE_BATCHES = "equal_tokens_28_prompts"
 
 SMALL_BATCHES = "equal_tokens_4_prompts"
 """Campaign that asks the same of small batches, and of operators that are annealed out."""
+
+REUSE = "hard_questions"
+"""Campaign of MaxRL, DAPO, refilled batches and rollouts that are used again, on long_chains."""
+
+REUSE_ROUNDS = ("hard_questions_rates", "hard_questions_rates_2", "hard_questions_rates_3")
+"""Campaigns that tried their rates."""
 
 ANNEALED = {"entropy_mask": "entropy_mask_annealed", "rsi_mask": "rsi_mask_annealed", "sepa_constant": "sepa_annealed"}
 """Kinds of credit, and each as it is after it has been annealed out."""
@@ -180,6 +187,46 @@ def collect_small_batches() -> dict[str, Any]:
     }
 
 
+def mean_last_count(campaign: str, condition: str, count: str) -> float:
+    """Return the mean of a condition's runs of what they had counted when their tokens were spent.
+
+    Args:
+        campaign: Name of the campaign.
+        condition: Name of the condition.
+        count: Kind of tokens, or ``step``.
+
+    """
+    last: dict[str, float] = {}
+    for row in read_results(f"{campaign}/tokens"):
+        if row["condition"] == condition:
+            last[row["seed"]] = float(row[count])  # the steps of a run ascend
+    return float(np.mean([*last.values()]))
+
+
+def collect_reuse() -> dict[str, Any]:
+    """Return what was found of MaxRL, DAPO, refilled batches and rollouts that are used again."""
+    rows = {(row["baseline"], row["condition"]): row for row in read_results(f"{REUSE}/comparisons")}
+    kinds = [condition for base, condition in rows if base == FLAT]
+    every = sorted({FLAT, *(condition for _, condition in rows)})
+    difficulty = read_results(f"{REUSE}/difficulty")
+    return {
+        "table": render_study(REUSE),
+        "rates": render_area_table(read_areas(REUSE_ROUNDS)),
+        "difficulty": render_difficulty_table(difficulty),
+        "flat": mean_area(REUSE, FLAT),
+        "leads": {kind: parse_area_lead(rows[FLAT, kind]) for kind in kinds},
+        "ends": {kind: estimate_final_lead(REUSE, kind) for kind in kinds},
+        "critic": parse_area_lead(rows["reused", "calibrated_reused"]),
+        "refill_in_dapo": parse_area_lead(rows["dapo_no_refill", "dapo"]),
+        "backward": {
+            kind: mean_last_count(REUSE, kind, "backward") / mean_last_count(REUSE, FLAT, "backward") for kind in every
+        },
+        "steps": {kind: mean_last_count(REUSE, kind, "step") for kind in every},
+        "hard": {kind: estimate_level_lead(difficulty, kind, "hard", "pass_at_1", FLAT) for kind in kinds},
+        "collapsed": sum(count_collapses(REUSE, kind)[0] for kind in every),
+    }
+
+
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the study."""
     rows = {row["campaign"].removeprefix(f"{STUDY}_"): row for row in read_results(f"{STUDY}/study")}
@@ -204,6 +251,7 @@ def collect_numbers() -> dict[str, Any]:
         "rounds": collect_rounds(),
         "large": collect_large_batches(),
         "small": collect_small_batches(),
+        "reuse": collect_reuse(),
         "policies": render_policies(),
         "leads": {policy: parse_area_lead(rows[policy]) for policy in POLICIES},
         "ends": ends,

@@ -48,7 +48,17 @@ def test_a_class_of_ones_own_is_named_by_its_path(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "text",
-    ["vLLM", "VLLMServer(urll=1)", "VLLMServer(url=127.0.0.1)", "GRPO()", "torch.nn.Linear", "{a: 1}", "VLLMServer("],
+    [
+        "vLLM",
+        "VLLMServer(urll=1)",
+        "VLLMServer(url=127.0.0.1)",
+        "GRPO()",
+        "torch.nn.Linear",
+        "{a: 1}",
+        "VLLMServer(",
+        "null",
+        "[]",
+    ],
 )
 def test_what_is_none_is_refused_on_one_line_with_what_there_is(text):
     with pytest.raises(ValueError, match=r"^--engine: ") as refused:

@@ -56,6 +56,20 @@ def test_its_exception_is_raised_where_it_is_waited_for_and_only_there():
     assert count_threads() == 0
 
 
+@pytest.mark.filterwarnings("error")
+def test_one_that_cannot_begin_ends_the_wait_for_its_event(monkeypatch):
+    def fail(coroutine):
+        coroutine.close()
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(asyncio, "run", fail)
+    failing = BackgroundCoroutine(return_after(threading.Event(), 7))
+    failing.wait_for_event(threading.Event())
+    with pytest.raises(OSError, match="too many open files"):
+        failing.wait()
+    assert count_threads() == 0
+
+
 def test_the_end_of_one_of_its_tasks_ends_the_others():
     ended = threading.Event()
 

@@ -44,3 +44,19 @@ def test_a_replay_of_fixed_shapes_is_the_pass_itself(policy, monkeypatch):
             torch.testing.assert_close(plain.append_tokens(drawn), replayed.append_tokens(drawn), atol=2e-4, rtol=1e-4)
     # once at the start, once when rows leave, once for every further block of keys: 32 + 140 tokens
     assert replayed.recorded == 2 + (32 + 140 - 1) // BLOCK
+
+
+def test_contexts_that_are_read_after_others_have_a_graph_of_their_own(policy):
+    of = torch.arange(3).repeat_interleave(4)
+    with torch.no_grad(), policy.evaluation_mode():
+        plain, replayed = FusedForward(policy), ReplayedOnProcessor(policy)
+        for part, width in (([0, 1, 2], 32), ([0, 0], 20)):
+            ids = torch.randint(3, 100, (3, width), generator=torch.Generator().manual_seed(width))
+            rows = of[: 4 * len(part)]
+            for reader in (plain, replayed):
+                reader.read_contexts(ids, rows, 140)
+            for drawn in torch.randint(3, 100, (3, len(rows)), generator=torch.Generator().manual_seed(1)):
+                torch.testing.assert_close(
+                    plain.append_tokens(drawn), replayed.append_tokens(drawn), atol=2e-4, rtol=1e-4
+                )
+    assert replayed.recorded == 2

@@ -1,5 +1,6 @@
 """The engine against a server that speaks vLLM's protocol; what a real one says to it is asked where one is at hand."""
 
+import asyncio
 import socket
 import threading
 
@@ -211,6 +212,19 @@ def test_closed_it_gives_up_what_is_on_its_way_and_can_be_used_again(fake, begin
         fake.holds = lambda number: False
         assert begin(engine, 1, step=5)().mask.any()
         engine.close()
+
+
+def test_it_samples_and_is_closed_where_an_event_loop_runs_as_in_a_notebook(fake, begin, tmp_path):
+    async def run_cell():
+        with served(fake) as url:
+            engine = VLLMServer(url, folder=str(tmp_path))
+            samples = begin(engine, 1, step=5)()
+            engine.close()
+        return samples
+
+    assert asyncio.run(run_cell()).mask.any()
+    assert not list(tmp_path.iterdir())
+    assert not fake.adapters
 
 
 def test_an_adapter_that_is_refused_is_reported_to_whoever_waits(fake, begin):

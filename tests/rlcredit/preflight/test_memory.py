@@ -1,6 +1,7 @@
 """What will not fit is refused before anything is loaded, and said beforehand where it is not certain."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,11 +14,15 @@ from rlcredit.cli.application import run_lightning_command
 from rlcredit.policy import memory as memory_sizes
 from rlcredit.policy.policy import Policy
 from rlcredit.preflight import memory
+from rlcredit.preflight.step_memory import StepMemory
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 TINY = CONFIGS / "tiny.yaml"
 EMBEDDED = Path(Policy().location)
 GIB = 2**30
+SERVER = "--config={model: {engine: {class_path: VLLMServer, init_args: {url: 'http://127.0.0.1:1'}}}}"
+BRANCHES = "--config={trainer: {callbacks: [{class_path: MonteCarloCredit, init_args: {samples: 2}}]}}"
+FORKS = "--config={trainer: {callbacks: [GRPO, HeadCritic, ExpectedGradient]}}"
 
 
 @pytest.fixture(autouse=True)
@@ -106,9 +111,9 @@ def test_the_ways_to_hold_the_weights_stand_below_each_other_with_their_settings
 
 def test_weights_that_leave_no_room_for_libraries_do_not_fit(machine, capsys):
     machine(int(9.8 * GIB))  # weights and adapter take 9.5
-    whole, few, _ = said(capsys, *model("qwen3_4b.yaml"))[-3:]
-    assert "does not fit  in use" in whole
-    assert "may not fit   model.policy.quantization: 4bit" in few
+    error = refused(capsys, "explain", *model("qwen3_4b.yaml"))
+    assert "takes at least 10.0 GiB (" in error
+    assert "; libraries: 540.0 MiB), and this machine has 9.8 GiB. Hold the weights in fewer bits or in parts" in error
 
 
 def test_of_ways_that_all_fit_with_ease_nothing_is_said(machine, capsys):
@@ -140,10 +145,10 @@ def test_of_a_mixture_of_experts_the_adapted_weights_are_said(machine, capsys):
 
 def test_what_may_not_fit_is_said_and_not_refused(machine, capsys):
     machine(40 * GIB, "the GPU")
-    *_, most, advice, _, _, _ = said(capsys, *model("qwen3_4b.yaml"))
+    *_, most, advice, _, _, _ = said(capsys, *model("qwen3_4b.yaml"), "--model.micro_batch_size=4")
     assert most.endswith("the GPU has 40.0 GiB")
     assert advice.strip().startswith("it may not fit: lower model.micro_batch_size")
-    advice = said(capsys, *model("qwen3_4b.yaml"), "--model.micro_batch_size=1")[-4]
+    advice = said(capsys, *model("qwen3_4b.yaml"))[-4]
     assert advice.strip().startswith("it may not fit: lower model.engine.init_args.decode_batch_size")
     assert "it may not fit" not in said(capsys, f"--config={TINY}")[-1]
 
@@ -161,18 +166,67 @@ def test_the_parts_of_the_embedded_policy(machine, capsys):
 
 def test_an_engine_elsewhere_has_its_own_memory(machine, capsys):
     machine(8 * GIB)
-    engine = "--config={model: {engine: {class_path: VLLMServer, init_args: {url: 'http://127.0.0.1:1'}}}}"
-    line = said(capsys, f"--config={TINY}", engine)[1].strip()
+    line = said(capsys, f"--config={TINY}", SERVER)[1].strip()
     assert line.startswith("decoding by VLLMServer, whose memory is its own; scoring what it has drawn ")
 
 
-def test_auto_promises_one_completion(machine, capsys):
+def test_auto_is_the_whole_batch_on_a_processor_and_promises_one_completion_on_a_gpu(machine, capsys, monkeypatch):
     machine(8 * GIB)
-    assert (
-        said(capsys, f"--config={TINY}", "--model.micro_batch_size=auto")[2]
-        .strip()
-        .startswith("update, at least 1 completion at a time: ")
-    )
+    asked = (f"--config={TINY}", "--model.micro_batch_size=auto")
+    assert said(capsys, *asked)[2].strip().startswith("update, 128 completions at a time: ")
+    monkeypatch.setattr(StepMemory, "device", property(lambda step: "cuda", lambda step, device: None), raising=False)
+    assert said(capsys, *asked)[2].strip().startswith("update, at least 1 completion at a time: ")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ["--model.micro_batch_size=auto"],
+        [BRANCHES],
+        [FORKS],
+        ["--data.init_args.validation_size=1"],
+        ["--data.init_args.prompts_per_step=4", "--model.minibatches=4", "--model.updates_per_rollout=4"],
+    ],
+    ids=["auto", "oracle", "lookahead", "one question", "mini-batches"],
+)
+def test_layers_in_parts_are_not_offered_where_setup_would_refuse_them(change, machine, capsys):
+    machine(12 * GIB)
+    assert "sharded_base" in "".join(said(capsys, *model("qwen3_4b.yaml")))
+    assert "sharded_base" not in "".join(said(capsys, *model("qwen3_4b.yaml"), *change))
+
+
+def test_an_adapter_that_is_merged_into_packed_weights_is_neither_offered_nor_taken(machine, capsys):
+    machine(12 * GIB)
+    merge = "--model.engine.init_args.merge=true"
+    assert "4bit" not in "".join(said(capsys, *model("qwen3_4b.yaml"), merge))
+    error = refused(capsys, "explain", *model("qwen3_4b.yaml"), merge, "--model.policy.quantization=4bit")
+    assert "model.engine: merge adds the adapter into the weights, and those in 4bit are packed." in error
+
+
+def test_few_held_out_questions_are_few_rows(machine, capsys):
+    machine(64 * GIB)
+    few = ("--data.init_args.validation_size=1", "--data.init_args.prompts_per_step=2")
+    assert "decoding 32 completions at a time" in said(capsys, f"--config={TINY}", *few)[1]  # 16 of each prompt
+
+
+def test_where_a_server_decodes_no_batch_of_an_engine_is_to_be_lowered(machine, capsys):
+    machine(12 * GIB)
+    small = ("--model.micro_batch_size=null", "--model.sampling={completions: 2, max_tokens: 16}")
+    small += ("--data.init_args.prompts_per_step=1", "--data.init_args.validation_batch=512")
+    lines = said(capsys, *model("qwen3_4b.yaml"), SERVER, *small)
+    (advice,) = [line.strip() for line in lines if "it may not fit" in line]
+    assert advice.endswith(": lower model.micro_batch_size or max_tokens of model.sampling and model.validation.")
+
+
+def test_states_that_a_critic_reads_are_kept(machine, capsys):
+    machine(64 * GIB)
+    flat = ("--config={trainer: {callbacks: [GRPO]}}", "--data.init_args.validation_size=1")
+    critic = ("--config={trainer: {callbacks: [HeadCritic, {class_path: GAE}]}}", flat[1])
+    without, kept = (said(capsys, f"--config={TINY}", *change) for change in (flat, critic))
+    states = 128 * 128 * 64 * 4 / 2**20  # 128 completions of 128 tokens, 64 numbers of four bytes
+    for line, copies in ((1, 3), (2, 1)):
+        sizes = [sum(float(size) for size in re.findall(r"([\d.]+) MiB", lines[line])) for lines in (without, kept)]
+        assert sizes[1] - sizes[0] == pytest.approx(copies * states, abs=0.3)
 
 
 def test_of_what_is_in_no_reach_nothing_is_said_or_refused(machine, capsys):
@@ -191,7 +245,7 @@ def test_of_an_unknown_architecture_the_weights_alone_decide(machine, capsys, tm
     lines = said(capsys, f"--config={TINY}", f"--model.policy.path={folder}")
     assert "172,576 weights, at least 0.7 MiB; what its architecture takes otherwise is not known" in lines[0]
     machine(1000)
-    assert "takes at least 0.7 MiB" in refused(capsys, "explain", f"--config={TINY}", f"--model.policy.path={folder}")
+    assert "takes at least 540.7 MiB" in refused(capsys, "explain", f"--config={TINY}", f"--model.policy.path={folder}")
 
 
 def test_explain_names_the_layers_that_can_get_an_adapter(capsys):
