@@ -25,7 +25,12 @@ from docs.studies.equal_tokens.declare_rounds import (
     read_areas,
     render_area_table,
 )
-from docs.studies.equal_tokens.tabulate_difficulty import estimate_level_lead, render_difficulty_table
+from docs.studies.equal_tokens.tabulate_difficulty import (
+    LEVELS,
+    estimate_level_lead,
+    read_values,
+    render_difficulty_table,
+)
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.collapse import clopper_pearson_limit
@@ -206,9 +211,17 @@ def mean_last_count(campaign: str, condition: str, count: str) -> float:
 def collect_reuse() -> dict[str, Any]:
     """Return what was found of MaxRL, DAPO, refilled batches and rollouts that are used again."""
     rows = {(row["baseline"], row["condition"]): row for row in read_results(f"{REUSE}/comparisons")}
+    verdicts = {pair: row["verdict"].partition(" ")[0].rstrip(":") for pair, row in rows.items()}
+    better = [condition for (base, condition), verdict in verdicts.items() if verdict == "better" and base == FLAT]
+    require_claim(better == ["reused", "dapo_no_refill", "dapo"], "rollouts that are used again are better, all three")
+    require_claim([*verdicts.values()].count("undecided") == 4, "the other four comparisons are undecided")
+    fallen = count_collapses(REUSE, "calibrated_reused")
+    require_claim(fallen == (1, 8), "one run of the critic on reused rollouts collapses")
     kinds = [condition for base, condition in rows if base == FLAT]
     every = sorted({FLAT, *(condition for _, condition in rows)})
     difficulty = read_results(f"{REUSE}/difficulty")
+    solved = min(read_values(difficulty, FLAT, level, "pass_at_k").mean() for level in LEVELS)
+    require_claim(sum(count_collapses(REUSE, kind)[0] for kind in every) == 1, "no other run collapses")
     return {
         "table": render_study(REUSE),
         "rates": render_area_table(read_areas(REUSE_ROUNDS)),
@@ -223,7 +236,8 @@ def collect_reuse() -> dict[str, Any]:
         },
         "steps": {kind: mean_last_count(REUSE, kind, "step") for kind in every},
         "hard": {kind: estimate_level_lead(difficulty, kind, "hard", "pass_at_1", FLAT) for kind in kinds},
-        "collapsed": sum(count_collapses(REUSE, kind)[0] for kind in every),
+        "p": float(rows[FLAT, "reused"]["p_holm"]),
+        "solved_in_eight": solved,
     }
 
 
