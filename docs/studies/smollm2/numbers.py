@@ -26,6 +26,7 @@ from rlcredit.cards.leaderboard import render_leaderboard_table
 MEASURED = "Monte Carlo, 8, optimal"
 ENTROPY = "top 20 % entropy"
 STEPS = 6
+CRITIC = "smollm2_critic"
 
 
 def find_row(rows: Rows, **keys: str) -> dict[str, str]:
@@ -133,6 +134,16 @@ def collect_campaign_numbers() -> dict[str, Any]:
     }
 
 
+def collect_critic_numbers() -> dict[str, Any]:
+    """Return how the guarded critic compares with flat credit."""
+    (row,) = read_results(f"{CRITIC}/comparisons")
+    require_claim(row["verdict"].startswith("undecided"), "the critic is undecided on SmolLM2")
+    lead = Estimate(*(100 * float(row[name]) for name in ("difference", "low", "high")))
+    require_claim(count_collapses(CRITIC, "calibrated") == (1, 6), "one of six runs of the critic collapses on SmolLM2")
+    end = estimate_lead(CRITIC, "calibrated", "flat", step=10)
+    return {"critic": {"table": render_study(CRITIC), "lead": lead, "end": end}}
+
+
 def collect_precision_numbers() -> dict[str, Any]:
     """Return how it learns in bfloat16 and with a base of four bits."""
     rows = read_results("smollm2_precision")
@@ -161,5 +172,6 @@ def collect_numbers() -> dict[str, Any]:
         **collect_noise_numbers(),
         **collect_card_numbers(),
         **collect_campaign_numbers(),
+        **collect_critic_numbers(),
         **collect_precision_numbers(),
     }
