@@ -54,7 +54,7 @@ class MicroBatches:
     def __init__(self, size: Size) -> None:
         if isinstance(size, int) and size < 1:
             raise ValueError(f"model.micro_batch_size: expected a number from 1 on, or auto, got {size}.")
-        self.size = size
+        self.size: Size = size
         self.limit: int | None = None
         self._tried = 0
 
