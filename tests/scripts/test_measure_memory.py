@@ -49,8 +49,9 @@ def test_a_peak_is_that_of_its_phase_and_freed_memory_does_not_count(tmp_path):
     for phase, megabytes in {"large": 200, "small": 50}.items():
         torch.ones(megabytes * 2**18)
         recorder.record(phase)
-    assert recorder.peaks["large"] == pytest.approx(200 * 2**20, rel=0.05)
-    assert recorder.peaks["small"] == pytest.approx(50 * 2**20, rel=0.1)
+    # What other tests have left in this process may be freed meanwhile.
+    assert recorder.peaks["large"] == pytest.approx(200 * 2**20, abs=25 * 2**20)
+    assert recorder.peaks["small"] == pytest.approx(50 * 2**20, abs=25 * 2**20)
 
 
 def small_config():
