@@ -157,6 +157,11 @@ def list_conclusions(study: str, conclusion: str) -> list[str]:
     return [row["condition"] for row in read_results(f"{study}/comparisons") if row["verdict"].startswith(conclusion)]
 
 
+def parse_comparison(row: Mapping[str, str]) -> Estimate:
+    """Return the declared difference of a comparison of proportions, in points."""
+    return Estimate(*(100 * float(row[name]) for name in ("difference", "low", "high")))
+
+
 def list_deficits(study: str, conditions: Iterable[str], baseline: str = "c1_grpo") -> list[float]:
     """Return by how many points every condition ends behind the baseline."""
     return [float(pair_differences(study, baseline, condition).mean()) for condition in conditions]

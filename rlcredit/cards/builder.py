@@ -176,7 +176,7 @@ class CardBuilder:
             return None, None
         kept = torch.load(file, weights_only=True)
         key, of = kept.pop("key"), kept.pop("completions", None)
-        return (TrueCredit(**kept), of) if key == self._truth_key() else (None, None)
+        return (TrueCredit(**kept), of) if of and key == self._truth_key() else (None, None)
 
     def _truth_key(self) -> str:
         """Return the cache key of true credit: the policy and the settings that the batch is sampled with."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 from lightning.pytorch import Trainer
@@ -16,138 +15,20 @@ from rlcredit.policy.architecture import DecoderArchitecture
 from rlcredit.policy.memory import find_memory_share
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.policy_sizes import PolicySizes, find_policy_sizes
+from rlcredit.preflight.memory_estimate import VERDICTS, MemoryEstimate, MemoryParts
 from rlcredit.preflight.policy import select_lora_layers
 from rlcredit.preflight.step_memory import Holding, StepMemory, format_bytes
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
-from rlcredit.training.setup_checks import find_whole_reader
+from rlcredit.training.setup_checks import find_whole_reader, merges_adapter
 from rlcredit.training.sharded_base import NAME, ShardedBaseStrategy
 
 LIBRARIES = {"cpu": 540 * 2**20, "cuda": 2**30}
 """Bytes that Python, torch and what they load take before the model is read, as `scripts/measure_memory.py` finds them;
 on a GPU its context and fragments, which have not been measured."""
 
-EASY = 0.5
-"""Share of the memory below which a way to hold the weights fits with ease."""
-
-VERDICTS = ("fits", "may not fit", "does not fit")
-"""Whether a way to hold the weights fits: at its peak, without the batch, which can be made smaller, or not at all."""
-
 MOST = 64
 """Most processes that are considered."""
-
-
-class MemoryParts(NamedTuple):
-    """Estimated memory of one process under one way to hold the frozen weights, in bytes.
-
-    Args:
-        holding: The way.
-        frozen: Bytes of the frozen weights.
-        adapter: Bytes of the adapter with its gradients and moments.
-        decoding: Bytes taken on top of these while completions are drawn.
-        update: Bytes taken on top of these while gradients are computed.
-        libraries: Bytes that Python, torch and what they load take.
-        room: Bytes that are free for the process.
-        where: Owner of that memory, in words.
-        said: One line for each of weights, decoding and update.
-
-    """
-
-    holding: Holding
-    frozen: float
-    adapter: float
-    decoding: float
-    update: float
-    libraries: float
-    room: int
-    where: str
-    said: tuple[str, ...]
-
-    @property
-    def held(self) -> float:
-        """Bytes of the weights and the adapter, taken at all times."""
-        return self.frozen + self.adapter
-
-    @property
-    def least(self) -> float:
-        """Bytes that are taken however small a batch is."""
-        return self.held + self.libraries
-
-    @property
-    def peak(self) -> float:
-        """Largest number of bytes used at one time."""
-        return self.least + max(self.decoding, self.update)
-
-    @property
-    def verdict(self) -> str:
-        """Whether it fits, one of :data:`VERDICTS`."""
-        fits, may_not, cannot = VERDICTS
-        if self.peak <= self.room:
-            return fits
-        return may_not if self.least <= self.room else cannot
-
-
-@dataclass(frozen=True)
-class MemoryEstimate:
-    """Estimated memory of one process, under the configured way to hold the frozen weights and under others.
-
-    Args:
-        parts: Memory under the configured way.
-        others: Memory under other ways, with the settings of each.
-        fitting: Settings that hold the weights in fewer bits, or in parts, and would fit.
-        decodes: Whether completions are drawn in the process, rather than scored after another has drawn them.
-
-    """
-
-    parts: MemoryParts
-    others: tuple[tuple[MemoryParts, str], ...]
-    fitting: tuple[str, ...]
-    decodes: bool
-
-    @property
-    def room(self) -> int:
-        """Bytes that are free for the process."""
-        return self.parts.room
-
-    @property
-    def peak_bytes(self) -> float:
-        """Largest number of bytes used at one time."""
-        return self.parts.peak
-
-    def report_lines(self) -> Iterator[str]:
-        """Yield the memory used, part by part, whether it fits, and which other ways to hold the weights would."""
-        yield from self.parts.said
-        there = f"{self.parts.where} has {format_bytes(self.room)}"
-        libraries = format_bytes(self.parts.libraries)
-        yield f"at most {format_bytes(self.peak_bytes)} at once, {libraries} of it for libraries; {there}"
-        if self.peak_bytes > self.room:
-            yield f"it may not fit: {self.advice}"
-        ways = [(self.parts, "in use"), *self.others]
-        if self.others and any(parts.peak > EASY * parts.room for parts, _ in ways):
-            yield from _align_ways(ways)
-
-    @property
-    def advice(self) -> str:
-        """How to reduce the peak."""
-        if self.parts.update > self.parts.decoding:
-            return "lower model.micro_batch_size (auto finds what fits on a GPU) or model.sampling.max_tokens."
-        lowered = "model.engine.init_args.decode_batch_size" if self.decodes else "model.micro_batch_size"
-        return f"lower {lowered} or max_tokens of model.sampling and model.validation."
-
-
-def _align_ways(ways: list[tuple[MemoryParts, str]]) -> Iterator[str]:
-    """Yield one line for each way to hold the weights: what it takes, whether it fits, and how to choose it."""
-    order = sorted(ways, key=lambda way: (way[0].holding.is_sharded, way[0].holding.quantization is not None))
-    widest = max(len(format_bytes(parts.peak)) for parts, _ in order)
-    for parts, setting in order:
-        taken = f"{format_bytes(parts.peak):>{widest}}"
-        yield f"{_name_holding(parts.holding):<7}  at most {taken}, {parts.verdict:<12}  {setting}"
-
-
-def _name_holding(holding: Holding) -> str:
-    if holding.is_sharded:
-        return "sharded"
-    return f"{holding.quantization[0]}-bit" if holding.quantization else "whole"
 
 
 def estimate_memory(
@@ -231,7 +112,7 @@ class _Machine:
         if used.quantization or used.is_sharded:
             whole = replace(used, quantization=None, is_sharded=False)
             yield self.estimate_parts(whole), undo if used.is_sharded else "--model.policy.quantization=null"
-        if not used.quantization and not _merges_weights(self.module):
+        if not used.quantization and not merges_adapter(self.module):
             few = replace(used, quantization="4bit", is_sharded=False)
             yield self.estimate_parts(few), f"model.policy.quantization: 4bit{f' with {undo}' * used.is_sharded}"
         if not used.is_sharded and (sharded := self._find_sharded(used)):
@@ -256,11 +137,6 @@ def _count_held_out_prompts(task: Task, processes: int) -> int:
     """Return how many held-out questions a process answers together."""
     size = task.validation_size
     return min(task.validation_batch, -(-size // processes)) if size else task.validation_batch
-
-
-def _merges_weights(module: PolicyModule) -> bool:
-    """Whether the engine adds the adapter into the weights, which packed ones do not allow."""
-    return isinstance(module.engine, InProcessEngine) and module.engine.merge
 
 
 def _count_libraries(device: torch.device) -> int:

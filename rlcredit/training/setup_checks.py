@@ -49,7 +49,7 @@ def refuse_unfit_settings(module: "PolicyModule") -> None:
             "model.dynamic_sampling asks prompts until enough groups are informative, so what comes next is not known "
             "before they are judged. Set model.engine.init_args.ahead to 0, or model.dynamic_sampling to null."
         )
-    if module.policy.quantization and isinstance(module.engine, InProcessEngine) and module.engine.merge:
+    if module.policy.quantization and merges_adapter(module):
         raise ValueError(
             f"model.engine: merge adds the adapter into the weights, and those in {module.policy.quantization} are "
             "packed. Set model.engine.init_args.merge to false, or model.policy.quantization to null."
@@ -61,6 +61,11 @@ def refuse_unfit_settings(module: "PolicyModule") -> None:
         raise ValueError(f"model.sampler_tolerance must be above 0, got {tolerance}. Rounding is never 0.")
     if cap is not None and not cap >= 1:
         raise ValueError(f"model.mismatch_cap must be at least 1, got {cap}. null corrects nothing.")
+
+
+def merges_adapter(module: "PolicyModule") -> bool:
+    """Whether the engine adds the adapter into the weights, which packed ones do not allow."""
+    return isinstance(module.engine, InProcessEngine) and module.engine.merge
 
 
 def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> None:

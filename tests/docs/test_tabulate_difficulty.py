@@ -46,7 +46,7 @@ def test_leads_are_paired_by_seed_and_in_points(rows):
 
 
 @pytest.mark.filterwarnings("ignore:Precision loss")  # all runs solve the easy one
-def test_the_table_names_the_baseline_first_at_every_level(rows, tmp_path, capsys, monkeypatch):
+def test_the_table_names_the_baseline_first_at_every_level(rows, tmp_path, capsys):
     out = tmp_path / "difficulty.csv"
     tabulate_difficulty.main([str(tmp_path), "--out", str(out)])
     written = capsys.readouterr().out

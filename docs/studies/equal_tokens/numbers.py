@@ -9,8 +9,11 @@ from docs.numbers import (
     PASS,
     Estimate,
     count_collapses,
+    count_conclusions,
     format_estimate,
+    list_conclusions,
     measure_run_areas,
+    parse_comparison,
     read_results,
     render_study,
     require_claim,
@@ -95,11 +98,6 @@ def mean_area(campaign: str, condition: str) -> float:
     return float(np.mean([area for (name, _), area in areas.items() if name == condition]))
 
 
-def parse_area_lead(row: dict[str, str]) -> Estimate:
-    """Return the declared difference of a comparison, in points of area."""
-    return Estimate(*(100 * float(row[name]) for name in ("difference", "low", "high")))
-
-
 def render_policies() -> str:
     """Return the table of the critic against flat credit, a line per policy."""
     found = {row["campaign"]: row for row in read_results(f"{STUDY}/study")}
@@ -112,7 +110,7 @@ def render_policies() -> str:
                 policy,
                 f"{mean_area(campaign, FLAT):.3f}",
                 f"{mean_area(campaign, CRITIC):.3f}",
-                format_estimate(parse_area_lead(row), sign=True),
+                format_estimate(parse_comparison(row), sign=True),
                 f"{(leads > 0).sum()} of {len(leads)}",
                 format_p_value(float(row["p_campaign"])),
                 row["verdict_campaign"].partition(":")[0],
@@ -163,7 +161,7 @@ def collect_large_batches() -> dict[str, Any]:
     require_claim({*verdicts.values()} == {"undecided"}, "in large batches the other kinds are undecided")
     require_claim(count_collapses(LARGE_BATCHES, CRITIC) == (1, 8), "one run of the critic collapses in large batches")
     return {
-        "leads": {name: parse_area_lead(row) for name, row in rows.items()},
+        "leads": {name: parse_comparison(row) for name, row in rows.items()},
         "p_critic": float(rows[CRITIC]["p_holm"]),
         "end": estimate_final_lead(LARGE_BATCHES, CRITIC),
         "flat": mean_area(LARGE_BATCHES, FLAT),
@@ -181,62 +179,56 @@ def collect_small_batches() -> dict[str, Any]:
     kinds = sorted({condition for _, condition in rows})
     fallen = [count_collapses(SMALL_BATCHES, kind)[0] for kind in (FLAT, *kinds)]
     require_claim(not any(fallen), "no run in small batches collapses")
-    widest = max(parse_area_lead(row).high for row in rows.values())
+    widest = max(parse_comparison(row).high for row in rows.values())
     require_claim(widest < 5, "in small batches no interval holds a gain of five points")
     return {
-        "leads": {condition: parse_area_lead(row) for (base, condition), row in rows.items() if base == FLAT},
-        "annealed": {kind: parse_area_lead(rows[kind, annealed]) for kind, annealed in ANNEALED.items()},
+        "leads": {condition: parse_comparison(row) for (base, condition), row in rows.items() if base == FLAT},
+        "annealed": {kind: parse_comparison(rows[kind, annealed]) for kind, annealed in ANNEALED.items()},
         "end": estimate_final_lead(SMALL_BATCHES, "gtpo"),
         "flat": mean_area(SMALL_BATCHES, FLAT),
         "table": render_study(SMALL_BATCHES),
     }
 
 
-def mean_last_count(campaign: str, condition: str, count: str) -> float:
-    """Return the mean of a condition's runs of what they had counted when their tokens were spent.
+def average_last_counts(campaign: str, count: str) -> dict[str, float]:
+    """Return what the runs of every condition had counted when their tokens were spent, on average.
 
     Args:
         campaign: Name of the campaign.
-        condition: Name of the condition.
         count: Kind of tokens, or ``step``.
 
     """
-    last: dict[str, float] = {}
-    for row in read_results(f"{campaign}/tokens"):
-        if row["condition"] == condition:
-            last[row["seed"]] = float(row[count])  # the steps of a run ascend
-    return float(np.mean([*last.values()]))
+    last = {(row["condition"], row["seed"]): float(row[count]) for row in read_results(f"{campaign}/tokens")}
+    counts: dict[str, list[float]] = {}  # of each run the last row is kept, for its steps ascend
+    for (condition, _), counted in last.items():
+        counts.setdefault(condition, []).append(counted)
+    return {condition: float(np.mean(each)) for condition, each in counts.items()}
 
 
 def collect_reuse() -> dict[str, Any]:
     """Return what was found of MaxRL, DAPO, refilled batches and rollouts that are used again."""
     rows = {(row["baseline"], row["condition"]): row for row in read_results(f"{REUSE}/comparisons")}
-    verdicts = {pair: row["verdict"].partition(" ")[0].rstrip(":") for pair, row in rows.items()}
-    better = [condition for (base, condition), verdict in verdicts.items() if verdict == "better" and base == FLAT]
+    better = list_conclusions(REUSE, "better")
     require_claim(better == ["reused", "dapo_no_refill", "dapo"], "rollouts that are used again are better, all three")
-    require_claim([*verdicts.values()].count("undecided") == 4, "the other four comparisons are undecided")
+    require_claim(count_conclusions(REUSE)["undecided"] == 4, "the other four comparisons are undecided")
     fallen = count_collapses(REUSE, "calibrated_reused")
     require_claim(fallen == (1, 8), "one run of the critic on reused rollouts collapses")
     kinds = [condition for base, condition in rows if base == FLAT]
-    every = sorted({FLAT, *(condition for _, condition in rows)})
+    steps, backward = (average_last_counts(REUSE, count) for count in ("step", "backward"))
     difficulty = read_results(f"{REUSE}/difficulty")
     solved = min(read_values(difficulty, FLAT, level, "pass_at_k").mean() for level in LEVELS)
-    require_claim(sum(count_collapses(REUSE, kind)[0] for kind in every) == 1, "no other run collapses")
+    require_claim(sum(count_collapses(REUSE, kind)[0] for kind in steps) == 1, "no other run collapses")
     return {
         "table": render_study(REUSE),
         "rates": render_area_table(read_areas(REUSE_ROUNDS)),
         "difficulty": render_difficulty_table(difficulty),
-        "flat": mean_area(REUSE, FLAT),
-        "leads": {kind: parse_area_lead(rows[FLAT, kind]) for kind in kinds},
+        "leads": {kind: parse_comparison(rows[FLAT, kind]) for kind in kinds},
         "ends": {kind: estimate_final_lead(REUSE, kind) for kind in kinds},
-        "critic": parse_area_lead(rows["reused", "calibrated_reused"]),
-        "refill_in_dapo": parse_area_lead(rows["dapo_no_refill", "dapo"]),
-        "backward": {
-            kind: mean_last_count(REUSE, kind, "backward") / mean_last_count(REUSE, FLAT, "backward") for kind in every
-        },
-        "steps": {kind: mean_last_count(REUSE, kind, "step") for kind in every},
+        "critic": parse_comparison(rows["reused", "calibrated_reused"]),
+        "refill_in_dapo": parse_comparison(rows["dapo_no_refill", "dapo"]),
+        "backward": {kind: tokens / backward[FLAT] for kind, tokens in backward.items()},
+        "steps": steps,
         "hard": {kind: estimate_level_lead(difficulty, kind, "hard", "pass_at_1", FLAT) for kind in kinds},
-        "p": float(rows[FLAT, "reused"]["p_holm"]),
         "solved_in_eight": solved,
     }
 
@@ -267,7 +259,7 @@ def collect_numbers() -> dict[str, Any]:
         "small": collect_small_batches(),
         "reuse": collect_reuse(),
         "policies": render_policies(),
-        "leads": {policy: parse_area_lead(rows[policy]) for policy in POLICIES},
+        "leads": {policy: parse_comparison(rows[policy]) for policy in POLICIES},
         "ends": ends,
         "p_study": float(rows["long_chains"]["p_study"]),
         "pooled": student_estimate(np.concatenate([list_area_leads(each, CRITIC) for each in campaigns.values()])),

@@ -19,7 +19,6 @@ import numpy as np
 from docs.numbers import Estimate, Rows, format_estimate, student_estimate
 from rlcredit.pages.tables import Table
 from rlcredit.report.evidence import FinishedRun, read_campaign_evidence
-from rlcredit.statistics.accuracy_at_k import pass_at_k
 
 LEVELS = {"hard": 0.25, "middling": 0.75, "easy": 1.0}
 """The largest share of a question's answers that were right before training, level by level."""
@@ -38,21 +37,19 @@ def find_level(right: int, answers: int) -> str:
     return next(level for level, most in LEVELS.items() if right <= most * answers)
 
 
-def split_by_level(run: FinishedRun, level: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the verdicts of a level's questions before and after a run, shapes ``(Q, S)``."""
+def split_by_level(run: FinishedRun) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield every level with the verdicts of its questions before and after a run, shapes ``(Q, S)``."""
     before, after = run.right[min(run.right)], run.right[max(run.right)]
-    chosen = [find_level(int(right), before.shape[1]) == level for right in before.sum(-1)]
-    return before[chosen], after[chosen]
+    levels = np.array([find_level(int(right), before.shape[1]) for right in before.sum(-1)])
+    yield from ((level, before[levels == level], after[levels == level]) for level in LEVELS)
 
 
 def tabulate_runs(folder: Path) -> Iterator[dict[str, str]]:
     """Yield a row for every run of a campaign and level of questions."""
     evidence = read_campaign_evidence(folder)
     for run in evidence.runs.values():
-        for level in LEVELS:
-            before, after = split_by_level(run, level)
-            solved = pass_at_k(after.shape[1], after.sum(-1), after.shape[1])
-            values = {"before": before.mean(), "pass_at_1": after.mean(), "pass_at_k": solved.mean()}
+        for level, before, after in split_by_level(run):
+            values = {"before": before.mean(), "pass_at_1": after.mean(), "pass_at_k": after.any(-1).mean()}
             yield {
                 "condition": run.condition,
                 "seed": str(run.seed),

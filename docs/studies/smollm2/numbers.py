@@ -13,6 +13,7 @@ from docs.numbers import (
     count_collapses,
     estimate_lead,
     pair_differences,
+    parse_comparison,
     read_held_out,
     read_results,
     render_study,
@@ -138,10 +139,9 @@ def collect_critic_numbers() -> dict[str, Any]:
     """Return how the guarded critic compares with flat credit."""
     (row,) = read_results(f"{CRITIC}/comparisons")
     require_claim(row["verdict"].startswith("undecided"), "the critic is undecided on SmolLM2")
-    lead = Estimate(*(100 * float(row[name]) for name in ("difference", "low", "high")))
     require_claim(count_collapses(CRITIC, "calibrated") == (1, 6), "one of six runs of the critic collapses on SmolLM2")
     end = estimate_lead(CRITIC, "calibrated", "flat", step=10)
-    return {"critic": {"table": render_study(CRITIC), "lead": lead, "end": end}}
+    return {"critic": {"table": render_study(CRITIC), "lead": parse_comparison(row), "end": end}}
 
 
 def collect_precision_numbers() -> dict[str, Any]:

@@ -21,8 +21,8 @@ TINY = CONFIGS / "tiny.yaml"
 EMBEDDED = Path(Policy().location)
 GIB = 2**30
 SERVER = "--config={model: {engine: {class_path: VLLMServer, init_args: {url: 'http://127.0.0.1:1'}}}}"
-BRANCHES = "--config={trainer: {callbacks: [{class_path: MonteCarloCredit, init_args: {samples: 2}}]}}"
-FORKS = "--config={trainer: {callbacks: [GRPO, HeadCritic, ExpectedGradient]}}"
+ORACLE = "--config={trainer: {callbacks: [{class_path: MonteCarloCredit, init_args: {samples: 2}}]}}"
+LOOKAHEAD = "--config={trainer: {callbacks: [GRPO, HeadCritic, ExpectedGradient]}}"
 
 
 @pytest.fixture(autouse=True)
@@ -182,8 +182,8 @@ def test_auto_is_the_whole_batch_on_a_processor_and_promises_one_completion_on_a
     "change",
     [
         ["--model.micro_batch_size=auto"],
-        [BRANCHES],
-        [FORKS],
+        [ORACLE],
+        [LOOKAHEAD],
         ["--data.init_args.validation_size=1"],
         ["--data.init_args.prompts_per_step=4", "--model.minibatches=4", "--model.updates_per_rollout=4"],
     ],
