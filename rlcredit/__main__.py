@@ -5,12 +5,12 @@ import importlib
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from rlcredit.base.deferred_torchmetrics import defer_torchmetrics
 from rlcredit.base.exit_status import REFUSED, signal_exit_status
 from rlcredit.base.frozen_imports import freeze_imports
+from rlcredit.base.interrupts import raise_interrupts
 from rlcredit.base.text_escaping import guard_output
 from rlcredit.cli.commands import COMMANDS, render_help
 from rlcredit.config.paths import prefer_own_callbacks
@@ -29,25 +29,13 @@ LIGHTNING = "rlcredit.cli.application:run_lightning_command"
 def main() -> None:
     """Run the command line of this process; a signal that no command takes over ends it with a line and its status."""
     guard_output()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, _raise_interrupt)
-    try:
-        _run_named_command(sys.argv[1:])
-    except KeyboardInterrupt as stopped:
-        number = next(iter(stopped.args), signal.SIGINT)
-        print(f"\ninterrupted by {signal.Signals(number).name}.", file=sys.stderr)
-        sys.exit(signal_exit_status(number))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _raise_interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    """End as after an error, so that what was begun is taken back."""
-    signal.signal(number, signal.SIG_DFL)  # a second one does not wait
-    raise KeyboardInterrupt(number)
+    with raise_interrupts(signal.SIGINT, signal.SIGTERM):
+        try:
+            _run_named_command(sys.argv[1:])
+        except KeyboardInterrupt as stopped:
+            number = next(iter(stopped.args), signal.SIGINT)
+            print(f"\ninterrupted by {signal.Signals(number).name}.", file=sys.stderr)
+            sys.exit(signal_exit_status(number))
 
 
 def _run_named_command(words: Sequence[str]) -> None:

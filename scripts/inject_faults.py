@@ -78,6 +78,17 @@ def _make_signal_sender(name: str) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), signal.Signals[name])
 
 
+class _SignalInFinalizer:
+    """Sends SIGINT when it is no longer needed, where Python cannot raise what the handler raises."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def _send_in_finalizer() -> None:
+    _SignalInFinalizer()
+
+
 def _turn_into_nan(result: Any) -> Any:
     """Turn a tensor, or the log-probabilities of samples, into NaN; leave anything else as it is."""
     if isinstance(result, torch.Tensor) and result.is_floating_point():
@@ -94,6 +105,7 @@ ACTIONS: dict[str, Callable[[], None]] = {
     "hang": lambda: time.sleep(10**6),
     "slow": lambda: time.sleep(1.0),
     "nan": lambda: None,
+    "finalizer": _send_in_finalizer,
     **{name: _make_signal_sender(name) for name in ("SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP")},
 }
 

@@ -1,6 +1,7 @@
 """Signals: a run that is told to stop saves a checkpoint and exits with a status that names the signal."""
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -10,6 +11,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from rlcredit.base.exit_status import EngineUnavailable, signal_exit_status
+from rlcredit.base.interrupts import retry_swallowed
 from rlcredit.formulas.distributed import has_other_processes, sum_over_processes
 from rlcredit.outputs.checkpoints import Checkpoints
 from rlcredit.training.module import PolicyModule
@@ -43,6 +45,7 @@ class SignalHandler:
 
     def __init__(self) -> None:
         self.caught: int | None = None
+        self.deadline = 0.0  # by the monotonic clock
         self.training: Trainer | None = None
 
     @contextmanager
@@ -52,7 +55,8 @@ class SignalHandler:
         self.caught = self.training = None
         self.install_handlers()
         try:
-            yield
+            with retry_swallowed(SignalInterrupt, lambda _: self._raise_if_due()):
+                yield
         finally:
             self.stop_timer()
             for number, handler in before.items():
@@ -71,15 +75,25 @@ class SignalHandler:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.caught is None:
-            self.caught = number
+            self.caught, self.deadline = number, time.monotonic() + GRACE
             signal.setitimer(signal.ITIMER_REAL, GRACE)
             if not self._at_once:
                 return
+        else:
+            self.deadline = time.monotonic()
         raise SignalInterrupt(number)
 
     def _expire(self, number: int, frame: FrameType | None) -> None:
-        if self.caught is not None:
+        self._raise_if_due()
+
+    def _raise_if_due(self) -> None:
+        """Raise the signal that was caught, now if no update is half done, or else when its time is over."""
+        if self.caught is None:
+            return
+        left = self.deadline - time.monotonic()
+        if self._at_once or left <= 0:
             raise SignalInterrupt(self.caught)
+        signal.setitimer(signal.ITIMER_REAL, left)
 
     @property
     def _at_once(self) -> bool:

@@ -61,6 +61,15 @@ def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, mlflow_d
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("phase", ["verify:finalizer:3", "backward:finalizer:3"])
+def test_a_signal_in_a_finalizer_stops_the_run_as_anywhere(tmp_path, mlflow_database, phase):
+    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=8", fault=phase)
+    assert (status, err.strip().count("\n")) == (130, 0), err
+    assert "interrupted by SIGINT after step " in err
+    assert len(read_recorded_steps(tmp_path)) == int(find_continue_command(err)[1]) < 8
+
+
+@pytest.mark.slow
 def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=4", fault="question:SIGTERM:2")
     assert status == 143, err

@@ -39,6 +39,37 @@ def test_a_step_that_takes_too_long_is_not_waited_for(signals, monkeypatch):
         time.sleep(5)
 
 
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def finalize_and_sleep():
+    Finalized()
+    time.sleep(5)
+
+
+def test_a_signal_in_a_finalizer_is_heeded_soon_afterwards_and_prints_nothing(capsys):
+    with pytest.raises(SignalInterrupt, match="SIGTERM"), SignalHandler().handle_signals():
+        finalize_and_sleep()
+    assert capsys.readouterr() == ("", "")
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_a_signal_that_was_swallowed_before_an_update_waits_for_its_end_or_for_the_end_of_grace(monkeypatch):
+    monkeypatch.setattr(graceful_stop, "GRACE", 0.4)
+    with (heeding := SignalHandler()).handle_signals():
+        heeding.training = Training(Phase.SAMPLING)
+        Finalized()
+        heeding.training = Training(Phase.UPDATING)
+        asked = time.monotonic()
+        time.sleep(0.1)
+        with pytest.raises(SignalInterrupt, match="SIGTERM"):
+            time.sleep(5)
+        assert 0.3 < time.monotonic() - asked < 2
+
+
 def test_a_signal_that_the_process_was_told_to_ignore_stays_ignored_and_the_others_are_given_back():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
