@@ -1,5 +1,6 @@
 """Numbers of the study of which credit pays at equal decoded tokens."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -98,29 +99,42 @@ def mean_area(campaign: str, condition: str) -> float:
     return float(np.mean([area for (name, _), area in areas.items() if name == condition]))
 
 
-def render_policies() -> str:
-    """Return the table of the critic against flat credit, a line per policy."""
-    found = {row["campaign"]: row for row in read_results(f"{STUDY}/study")}
+def find_study_row(study: str, campaign: str, condition: str, baseline: str = FLAT) -> dict[str, str]:
+    """Return the line of a comparison in the results of a study, which are corrected over its campaigns."""
+    wanted = (campaign, baseline, condition)
+    rows = read_results(f"{study}/study")
+    return next(row for row in rows if (row["campaign"], row["baseline"], row["condition"]) == wanted)
+
+
+def render_policies(study: str, campaigns: Mapping[str, str], condition: str, name: str) -> str:
+    """Return the table of a kind of credit against flat credit, a line per policy.
+
+    Args:
+        study: Results that are corrected over all campaigns.
+        campaigns: Campaign of every policy.
+        condition: Kind of credit.
+        name: What heads call it.
+
+    """
     lines = []
-    for policy in POLICIES:
-        campaign = name_campaign(policy)
-        row, leads = found[campaign], list_area_leads(campaign, CRITIC)
+    for policy, campaign in campaigns.items():
+        row, leads = find_study_row(study, campaign, condition), list_area_leads(campaign, condition)
         lines.append(
             (
                 policy,
                 f"{mean_area(campaign, FLAT):.3f}",
-                f"{mean_area(campaign, CRITIC):.3f}",
+                f"{mean_area(campaign, condition):.3f}",
                 format_estimate(parse_comparison(row), sign=True),
                 f"{(leads > 0).sum()} of {len(leads)}",
                 format_p_value(float(row["p_campaign"])),
                 row["verdict_campaign"].partition(":")[0],
                 format_p_value(float(row["p_study"])),
                 row["verdict_study"].partition(":")[0],
-                format_estimate(estimate_final_lead(campaign, CRITIC), sign=True),
+                format_estimate(estimate_final_lead(campaign, condition), sign=True),
             )
         )
     heads = (
-        *("policy", "area, flat", "area, critic", "lead", "pairs ahead", "p", "verdict"),
+        *("policy", "area, flat", f"area, {name}", "lead", "pairs ahead", "p", "verdict"),
         *("p, all five", "verdict, all five", "lead at the end"),
     )
     return Table(heads, lines).to_markdown()
@@ -258,7 +272,7 @@ def collect_numbers() -> dict[str, Any]:
         "large": collect_large_batches(),
         "small": collect_small_batches(),
         "reuse": collect_reuse(),
-        "policies": render_policies(),
+        "policies": render_policies(STUDY, campaigns, CRITIC, "critic"),
         "leads": {policy: parse_comparison(rows[policy]) for policy in POLICIES},
         "ends": ends,
         "p_study": float(rows["long_chains"]["p_study"]),
