@@ -10,7 +10,8 @@ from typing import Any
 from rlcredit.base.deferred_torchmetrics import defer_torchmetrics
 from rlcredit.base.exit_status import REFUSED, signal_exit_status
 from rlcredit.base.frozen_imports import freeze_imports
-from rlcredit.base.interrupts import raise_interrupts
+from rlcredit.base.interrupts import ENDING, SignalInterrupt, raise_interrupts
+from rlcredit.base.messages import print_message
 from rlcredit.base.text_escaping import guard_output
 from rlcredit.cli.commands import COMMANDS, render_help
 from rlcredit.config.paths import prefer_own_callbacks
@@ -29,12 +30,12 @@ LIGHTNING = "rlcredit.cli.application:run_lightning_command"
 def main() -> None:
     """Run the command line of this process; a signal that no command takes over ends it with a line and its status."""
     guard_output()
-    with raise_interrupts(signal.SIGINT, signal.SIGTERM):
+    with raise_interrupts(*ENDING, last=True):
         try:
             _run_named_command(sys.argv[1:])
-        except KeyboardInterrupt as stopped:
-            number = next(iter(stopped.args), signal.SIGINT)
-            print(f"\ninterrupted by {signal.Signals(number).name}.", file=sys.stderr)
+        except (KeyboardInterrupt, SignalInterrupt) as stopped:
+            number = stopped.number if isinstance(stopped, SignalInterrupt) else next(iter(stopped.args), signal.SIGINT)
+            print_message(f"\ninterrupted by {signal.Signals(number).name}.")
             sys.exit(signal_exit_status(number))
 
 

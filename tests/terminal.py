@@ -32,6 +32,28 @@ def run_on_terminal(words, cwd, columns=140, **environment):
     return process.wait(), received.decode(errors="replace")
 
 
+OWN_TERMINAL = """
+import fcntl, runpy, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+runpy.run_module("rlcredit", run_name="__main__", alter_sys=True)
+"""
+
+
+def run_until_terminal_closes(words, cwd, last):
+    """Run rlcredit on a terminal of its own, close this once it shows a text, and return the exit status."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", OWN_TERMINAL, *words]
+    with subprocess.Popen(
+        command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        received = b""
+        while last not in received.decode(errors="replace"):
+            received += os.read(ours, 65536)
+        os.close(ours)
+        return process.wait()
+
+
 def draw_screen(received):
     r"""Return the lines that are left on the screen.
 

@@ -1,15 +1,36 @@
-"""Interrupts by signals, raised also if they come where Python cannot raise anything."""
+"""Interrupts by signals: raised also where Python cannot raise anything, and never by the end of a process."""
 
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
+from rlcredit.base.exit_status import signal_exit_status
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end any command."""
+
 RETRY = 0.02
 """Seconds after which an interrupt that Python has swallowed is raised again."""
+
+
+class SignalInterrupt(BaseException):
+    """A signal has told the run to stop; no ``except Exception`` catches this.
+
+    Args:
+        number: Number of the signal.
+
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+        self.status = signal_exit_status(number)
 
 
 @contextmanager
@@ -44,27 +65,45 @@ def retry_swallowed(interrupt: type[BaseException], raise_again: Callable[[BaseE
             signal.signal(signal.SIGALRM, handler)
 
 
+def await_retry() -> None:
+    """Let an interrupt be raised that is about to be raised again, before SIGALRM has another handler."""
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    if left:
+        time.sleep(left + RETRY)
+
+
 @contextmanager
-def raise_interrupts(*numbers: signal.Signals) -> Iterator[None]:
+def raise_interrupts(*numbers: signal.Signals, last: bool = False) -> Iterator[None]:
     """Raise :class:`KeyboardInterrupt` with the number of a signal, so that what was begun is taken back.
 
-    A second one of its kind does not wait for that. A signal that the process was told to ignore stays ignored.
+    A second one, of any of these kinds, ends the process without waiting for that. A signal that the process was told
+    to ignore stays ignored.
+
+    Args:
+        numbers: Signals that are heeded.
+        last: Whether the process ends afterwards: then nothing disturbs its end, and it ends with its own status.
+
     """
     before = {number: signal.getsignal(number) for number in numbers}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, _raise_interrupt)
+    heeded = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        for each in heeded:
+            signal.signal(each, _exit_at_once)
+        raise KeyboardInterrupt(number)
+
     try:
+        for number in heeded:
+            signal.signal(number, interrupt)
         with retry_swallowed(KeyboardInterrupt, _raise_same):
             yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in heeded:
+            signal.signal(number, signal.SIG_IGN if last else before[number])
 
 
-def _raise_interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    signal.signal(number, signal.SIG_DFL)
-    raise KeyboardInterrupt(number)
+def _exit_at_once(number: int, frame: FrameType | None) -> NoReturn:
+    os._exit(signal_exit_status(number))
 
 
 def _raise_same(swallowed: BaseException) -> NoReturn:

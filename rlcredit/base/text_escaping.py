@@ -1,6 +1,7 @@
 """Text made safe to show: nothing in it moves a cursor, reverses a line, or becomes a page."""
 
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -12,6 +13,9 @@ LINE_END = "\N{RETURN SYMBOL}"
 
 STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Categories of characters that are instructions: controls, formats, halves of pairs, ends of lines."""
+
+GONE = (errno.EPIPE, errno.EIO)
+"""Errors of a stream whose pipe or terminal has been closed."""
 
 _HTML = re.compile(r"<(?=[A-Za-z/!?])")
 
@@ -79,7 +83,7 @@ def escape_markdown(text: str) -> str:
 
 
 class SteadyStream:
-    """A stream that lets everything go nowhere once its reader, such as ``head``, has closed its end.
+    """A stream that lets everything go nowhere once its reader is gone: ``head``, say, or a terminal that was closed.
 
     What a command does never depends on who reads what it says: a run goes on, and a list ends quietly.
 
@@ -106,7 +110,9 @@ class SteadyStream:
     def _outlive_reader(self) -> Iterator[None]:
         try:
             yield
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in GONE:
+                raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 
     def __getattr__(self, name: str) -> Any:

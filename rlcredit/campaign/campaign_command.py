@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from rlcredit.base.exit_status import signal_exit_status
 from rlcredit.base.files import write_atomically
+from rlcredit.base.messages import print_message
 from rlcredit.campaign.campaign_options import make_campaign_parser
 from rlcredit.campaign.campaign_record import discard_refused_campaign, lock_campaign
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
@@ -35,7 +37,6 @@ LAUNCHERS: dict[str, Opened] = {"local": open_local_machine, "ray": _open_ray_if
 def run_campaign_command(args: Sequence[str]) -> int:
     """Run a campaign; return 0 if every run finished as declared, 1 if one did not, 2 if the campaign was refused."""
     options = make_campaign_parser().parse_args(args)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         declaration = read_declaration(Path(find_config_file(str(options.file))))
         root, settings = options.out / declaration.name, render_settings(declaration.settings)
@@ -48,9 +49,9 @@ def run_campaign_command(args: Sequence[str]) -> int:
     except ValueError as error:
         print(f"error: {redact_passwords(str(error))}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on with what is missing.", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stopped:
+        print_message("interrupted; the same command goes on with what is missing.")
+        return signal_exit_status(next(iter(stopped.args), signal.SIGINT))
 
 
 def _render_campaign_plan(

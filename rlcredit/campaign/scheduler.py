@@ -76,6 +76,9 @@ class RunScheduler:
                         waiting.extendleft([attempt.spec] if self._conclude_attempt(attempt, status, view) else [])
                 view.redraw()
                 time.sleep(POLLED)
+        except KeyboardInterrupt:
+            view.print_event(f"{'ends':<10} {', '.join(attempt.spec.name for attempt in running)}")
+            raise
         finally:
             for attempt in running:
                 attempt.process.kill()

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from rlcredit.base.exit_status import FINISHED, REFUSED, RunStopped
+from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.messages import print_message
 from rlcredit.cards import card_policies, leaderboard
 from rlcredit.cards.budget import BUDGETS
@@ -28,7 +29,7 @@ from rlcredit.config.arguments import WIDEST
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
-from rlcredit.supervision.graceful_stop import SignalHandler, SignalInterrupt
+from rlcredit.supervision.graceful_stop import SignalHandler
 
 SIGNALS = SignalHandler()
 

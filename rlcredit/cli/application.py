@@ -18,6 +18,7 @@ import rlcredit.decoding.vllm_server
 import rlcredit.supervision.linear_rate
 import rlcredit.supervision.token_budget  # noqa: F401
 from rlcredit.base.exit_status import FAILED, RunStopped
+from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.lightning_private import OpenCLI, read_callbacks
 from rlcredit.base.messages import print_message
 from rlcredit.cli import config_checks, deferred_loggers
@@ -58,7 +59,7 @@ from rlcredit.record import MLflowDestination
 from rlcredit.record.destination import make_destination
 from rlcredit.run_folder.continuation import refuse_foreign_checkpoint, resolve_ckpt_path
 from rlcredit.run_folder.layout import RunFolder
-from rlcredit.supervision.graceful_stop import GracefulStop, SignalHandler, SignalInterrupt
+from rlcredit.supervision.graceful_stop import GracefulStop, SignalHandler
 from rlcredit.supervision.no_reward import NoReward
 from rlcredit.supervision.process_watchdog import ProcessWatchdog
 from rlcredit.supervision.progress import make_progress_display
@@ -372,7 +373,8 @@ def run_lightning_command(args: list[str] | None = None) -> None:
         try:
             run_credit_cli(args)
         except SignalInterrupt as interrupted:
-            rank_zero_only(print_message)(f"interrupted by {interrupted} before the first step.")
+            where = "" if SIGNALS.training else " before the first step"
+            rank_zero_only(print_message)(f"interrupted by {interrupted}{where}.")
             sys.exit(interrupted.status)
         except RunStopped as ended:
             rank_zero_only(print_message)(f"error: {ended}")

@@ -11,6 +11,7 @@ from typing import Any
 
 from lightning.pytorch import Trainer
 
+from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.messages import print_message
 from rlcredit.outputs.run_identity import RunIdentity
 from rlcredit.record import MLflowDestination, RunRecord
@@ -19,7 +20,7 @@ from rlcredit.record.mlflow_client import SQLITE
 from rlcredit.run_folder.checkpoint_files import read_checkpoint
 from rlcredit.run_folder.continuation import explain_continuation
 from rlcredit.run_folder.layout import RunFolder
-from rlcredit.supervision.graceful_stop import SignalHandler, SignalInterrupt
+from rlcredit.supervision.graceful_stop import SignalHandler
 
 
 def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str:
@@ -92,21 +93,22 @@ class RunSession:
             trainer.loggers = [record, *trainer.loggers]
             try:
                 yield
+                signals.begin_end()
                 status = "FINISHED"
             except SignalInterrupt as interrupted:
-                signals.stop_timer()
+                signals.begin_end()
                 status = "KILLED"
                 advice = explain_continuation(self.checkpoints, sys.argv[1:])
                 print_message(f"\ninterrupted by {interrupted} after step {trainer.global_step}; {advice}")
                 raise SystemExit(interrupted.status) from None
             finally:
-                signals.stop_timer()
+                signals.begin_end()
                 write_waiting_texts()
                 try:
-                    record.close(status)
+                    with signals.allow_interrupts():
+                        record.close(status)
                 except SignalInterrupt:  # a signal during the wait for MLflow only shortens it
-                    with contextlib.suppress(SignalInterrupt):
-                        record.close(status, HURRY)
+                    record.close(status, HURRY)
                 self._forget_former()
 
     @property

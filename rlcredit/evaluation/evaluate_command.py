@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rlcredit.base.exit_status import FINISHED, REFUSED, RunStopped
+from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.messages import print_message
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config.passwords import redact_passwords
@@ -25,7 +26,7 @@ from rlcredit.policy.model_loading import find_fastest_device
 from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.record import MLflowDestination
-from rlcredit.supervision.graceful_stop import SignalHandler, SignalInterrupt
+from rlcredit.supervision.graceful_stop import SignalHandler
 
 SIGNALS = SignalHandler()
 

@@ -117,9 +117,10 @@ class SaveAdapter(Callback):
             shutil.rmtree(path, ignore_errors=True)
             os.replace(unfinished, path)
         except (OSError, SafetensorError) as error:
-            shutil.rmtree(unfinished, ignore_errors=True)
             raise StorageUnavailable(
                 f"The adapter cannot be written to {path} ({error}). Make room, then continue with "
                 "--ckpt_path last, which writes it."
             ) from error
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
         publish_file(trainer, path, "adapter")

@@ -10,8 +10,8 @@ from typing import Any, cast
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from rlcredit.base.exit_status import EngineUnavailable, signal_exit_status
-from rlcredit.base.interrupts import retry_swallowed
+from rlcredit.base.exit_status import EngineUnavailable
+from rlcredit.base.interrupts import SignalInterrupt, await_retry, retry_swallowed
 from rlcredit.formulas.distributed import has_other_processes, sum_over_processes
 from rlcredit.outputs.checkpoints import Checkpoints
 from rlcredit.training.module import PolicyModule
@@ -23,44 +23,59 @@ GRACE = 20.0
 HEEDED = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"))
 
 
-class SignalInterrupt(BaseException):
-    """A signal has told the run to stop; no ``except Exception`` catches this.
-
-    Args:
-        number: Number of the signal.
-
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.status = signal_exit_status(number)
-
-
 class SignalHandler:
     """Turns the first signal into a :class:`SignalInterrupt` as soon as no update is half done.
 
     While completions are sampled nothing changes, so the run stops at once. In an update it stops after the step. A
     second signal, or the end of ``GRACE`` seconds, stops it anywhere; its newest checkpoint is then an earlier one.
+    After the last step only an evaluation is stopped: what remains is to write the results.
+    Once a run ends, for whatever reason, a signal interrupts nothing but waiting.
     """
 
     def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
         self.caught: int | None = None
         self.deadline = 0.0  # by the monotonic clock
         self.training: Trainer | None = None
+        self.finishing = self.ending = self.hurried = self.waiting = False
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
         """Handle signals while a command runs, and restore the former handlers afterwards."""
+        await_retry()
         before = {number: signal.getsignal(number) for number in (*HEEDED, signal.SIGALRM)}
-        self.caught = self.training = None
-        self.install_handlers()
+        self._reset()
         try:
+            self.install_handlers()
             with retry_swallowed(SignalInterrupt, lambda _: self._raise_if_due()):
                 yield
         finally:
-            self.stop_timer()
+            self.begin_end()
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def begin_end(self) -> None:
+        """Let signals interrupt nothing from now on but what waits inside :meth:`allow_interrupts`."""
+        self.ending = True
+        self.stop_timer()
+
+    @contextmanager
+    def allow_interrupts(self) -> Iterator[None]:
+        """Let a signal end a wait, also one that came since the end began.
+
+        Raises:
+            SignalInterrupt: it came.
+
+        """
+        self.waiting = True
+        try:
+            if self.hurried:
+                raise SignalInterrupt(self.caught or signal.SIGINT)
+            yield
+        finally:
+            self.waiting = False
 
     def install_handlers(self) -> None:
         """Install the handlers, except for signals that the process was told to ignore (``nohup``)."""
@@ -74,7 +89,11 @@ class SignalHandler:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.caught is None:
+        if self.ending:
+            self.hurried = True
+            if not self.waiting:
+                return
+        elif self.caught is None:
             self.caught, self.deadline = number, time.monotonic() + GRACE
             signal.setitimer(signal.ITIMER_REAL, GRACE)
             if not self._at_once:
@@ -88,7 +107,7 @@ class SignalHandler:
 
     def _raise_if_due(self) -> None:
         """Raise the signal that was caught, now if no update is half done, or else when its time is over."""
-        if self.caught is None:
+        if self.caught is None or (self.ending and not self.waiting):
             return
         left = self.deadline - time.monotonic()
         if self._at_once or left <= 0:
@@ -98,10 +117,12 @@ class SignalHandler:
     @property
     def _at_once(self) -> bool:
         """Whether no update is half done; several processes have to agree first."""
+        if has_other_processes():
+            return False
         if self.training is None:
             return True
-        module = cast("PolicyModule", self.training.lightning_module)
-        return module.state.phase.is_interruptible and not has_other_processes()
+        phase = _find_module(self.training).state.phase
+        return phase.is_interruptible and not (self.finishing and phase is Phase.BETWEEN_STEPS)
 
 
 class GracefulStop(Callback):
@@ -138,6 +159,11 @@ class GracefulStop(Callback):
         if self.signals.caught is not None and not has_other_processes():
             raise SignalInterrupt(self.signals.caught)
 
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Let signals wait while the last checkpoint and the results are written."""
+        self.signals.finishing = True
+        _find_module(trainer).state.phase = Phase.SAVING
+
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Save the last complete step, and whether its evaluation is pending."""
         inside = trainer.global_step % cast("PolicyModule", pl_module).updates_per_rollout
@@ -148,10 +174,14 @@ class GracefulStop(Callback):
             self.checkpoints.save_once(trainer)
 
     def _stop_if_asked(self, trainer: Trainer) -> None:
-        if trainer.global_step % cast("PolicyModule", trainer.lightning_module).updates_per_rollout:
+        if trainer.global_step % _find_module(trainer).updates_per_rollout:
             return
         received = torch.tensor(self.signals.caught or 0, device=trainer.strategy.root_device)
         if sum_over_processes(received):  # by any process
             self.agreed = True
-            cast("PolicyModule", trainer.lightning_module).state.phase = Phase.BETWEEN_STEPS
+            _find_module(trainer).state.phase = Phase.BETWEEN_STEPS
             raise SignalInterrupt(self.signals.caught or signal.SIGTERM)
+
+
+def _find_module(trainer: Trainer) -> PolicyModule:
+    return cast("PolicyModule", trainer.lightning_module)

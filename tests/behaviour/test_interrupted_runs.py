@@ -10,12 +10,14 @@ from mlflow import MlflowClient
 from rlcredit.run_folder.checkpoint_files import read_checkpoint
 from tests.slow_cases import mark_others_slow
 from tests.small_runs import (
+    SMALL,
     find_continue_command,
     finish_small_run,
     read_recorded_steps,
     start_small_run,
     wait_for_small_run,
 )
+from tests.terminal import run_until_terminal_closes
 
 
 def after_step(process, cwd, step, limit=200):
@@ -70,6 +72,36 @@ def test_a_signal_in_a_finalizer_stops_the_run_as_anywhere(tmp_path, mlflow_data
 
 
 @pytest.mark.slow
+def test_a_run_whose_terminal_is_closed_is_saved(tmp_path):
+    arguments = ["--trainer.max_steps=500", "--checkpoint.every_n_train_steps=400", "--trainer.logger=false"]
+    status = run_until_terminal_closes([*SMALL, *arguments], tmp_path, "held out after    4")
+    assert status == 128 + signal.SIGHUP
+    steps = [
+        read_checkpoint(path)["global_step"]
+        for path in (tmp_path / "runs" / "grpo-seed0" / "checkpoints").glob("step*.ckpt")
+    ]
+    assert read_recorded_steps(tmp_path) == list(range(max(steps)))
+    assert max(steps) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "fault", ["checkpoint:SIGINT:2", "checkpoint_named:SIGTERM:2", "adapter:SIGTERM:1", "curve:SIGHUP:1"]
+)
+def test_a_signal_while_the_last_results_are_written_waits_for_them(tmp_path, mlflow_database, fault):
+    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=4", fault=fault)
+    assert status == 0, err
+    assert "interrupted" not in err
+    folder = tmp_path / "runs" / "grpo-seed0"
+    kept = sorted(each.name for each in (folder / "checkpoints").iterdir())
+    assert kept == ["last.ckpt", "step=2.ckpt", "step=4.ckpt"]
+    assert (folder / "checkpoints" / "last.ckpt").samefile(folder / "checkpoints" / "step=4.ckpt")
+    assert (folder / "adapter").is_dir()
+    assert not (folder / "adapter.part").exists()
+    assert statuses(tmp_path) == ["FINISHED"]
+
+
+@pytest.mark.slow
 def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=4", fault="question:SIGTERM:2")
     assert status == 143, err
@@ -93,13 +125,9 @@ def test_the_last_evaluation_is_made_up_for_and_then_no_longer_owed(tmp_path, ml
 
 
 @pytest.mark.slow
-def test_signals_while_a_run_ends_leave_the_newest_checkpoint_last_and_the_record_closed(tmp_path, mlflow_database):
-    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", fault="checkpoint_named:SIGTERM:1")
-    assert status == 143, err
-    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", "--ckpt_path=auto", fault="close:SIGUSR1:1")
+def test_a_signal_during_the_wait_for_mlflow_leaves_the_record_closed(tmp_path, mlflow_database):
+    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", fault="close:SIGUSR1:1")
     assert status == 0, err
-    checkpoints = tmp_path / "runs" / "grpo-seed0" / "checkpoints"
-    assert (checkpoints / "last.ckpt").samefile(checkpoints / "step=2.ckpt")
     assert statuses(tmp_path) == ["FINISHED"]
 
 

@@ -7,7 +7,17 @@ import sys
 import pytest
 
 from rlcredit.__main__ import main
+from rlcredit.base.interrupts import ENDING, SignalInterrupt
 from rlcredit.cli.commands import COMMANDS
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """The handlers of the tests' process, which ``main`` leaves ignoring signals, as if the process ended with it."""
+    before = {number: signal.getsignal(number) for number in ENDING}
+    yield before
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(
@@ -34,9 +44,9 @@ def test_every_subcommand_of_lightning_is_known():
     assert {name for name, command in COMMANDS.items() if not command.runs} == set(CreditCLI.subcommands())
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.runs])
-def test_a_signal_ends_every_command_with_a_line_and_its_status(name, number, status, monkeypatch, capsys):
+def test_a_signal_ends_every_command_with_a_line_and_its_status(name, number, status, handlers, monkeypatch, capsys):
     left = []
 
     def work(args):
@@ -48,16 +58,23 @@ def test_a_signal_ends_every_command_with_a_line_and_its_status(name, number, st
     monkeypatch.setattr(sys, "argv", ["rlcredit", name])
     module, function = COMMANDS[name].runs.split(":")
     monkeypatch.setattr(importlib.import_module(module), function, work)
-    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with pytest.raises(SystemExit) as stop:
-            main()
-    finally:
-        for each, handler in handlers.items():
-            signal.signal(each, handler)
+    with pytest.raises(SystemExit) as stop:
+        main()
     assert stop.value.code == status
     assert capsys.readouterr().err == f"\ninterrupted by {number.name}.\n"
     assert left == ["taken back"]
+    assert {signal.getsignal(each) for each in handlers} == {signal.SIG_IGN}  # nothing disturbs the end
+
+
+def test_a_signal_that_reaches_main_from_a_run_ends_it_likewise(handlers, monkeypatch, capsys):
+    def work(args):
+        raise SignalInterrupt(signal.SIGUSR1)
+
+    monkeypatch.setattr(sys, "argv", ["rlcredit", "card"])
+    monkeypatch.setattr(importlib.import_module("rlcredit.cards.card_command"), "run_card_command", work)
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert (stop.value.code, capsys.readouterr().err) == (138, "\ninterrupted by SIGUSR1.\n")
 
 
 def test_an_error_about_a_hostile_name_shows_it(monkeypatch, capsys):

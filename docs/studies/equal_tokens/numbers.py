@@ -60,6 +60,12 @@ REUSE = "hard_questions"
 REUSE_ROUNDS = ("hard_questions_rates", "hard_questions_rates_2", "hard_questions_rates_3")
 """Campaigns that tried their rates."""
 
+OTHERS = POLICIES[1:]
+"""Policies on which rollouts that are used again were compared with flat credit afterwards."""
+
+REUSE_STUDY = "reused"
+"""Results of these comparisons and of those on long_chains together."""
+
 ANNEALED = {"entropy_mask": "entropy_mask_annealed", "rsi_mask": "rsi_mask_annealed", "sepa_constant": "sepa_annealed"}
 """Kinds of credit, and each as it is after it has been annealed out."""
 
@@ -244,6 +250,21 @@ def collect_reuse() -> dict[str, Any]:
         "steps": steps,
         "hard": {kind: estimate_level_lead(difficulty, kind, "hard", "pass_at_1", FLAT) for kind in kinds},
         "solved_in_eight": solved,
+    }
+
+
+def collect_reuse_on_policies() -> dict[str, Any]:
+    """Return what was found of rollouts that are used again on all policies."""
+    campaigns = {POLICIES[0]: REUSE} | {policy: f"reused_{policy}" for policy in OTHERS}
+    rows = {policy: find_study_row(REUSE_STUDY, each, "reused") for policy, each in campaigns.items()}
+    small = {policy: find_study_row(REUSE_STUDY, campaigns[policy], "reused", "flat_2_prompts") for policy in OTHERS}
+    return {
+        "policies": render_policies(REUSE_STUDY, campaigns, "reused", "reused"),
+        "tables": {policy: render_study(campaigns[policy]) for policy in OTHERS},
+        "rates": {policy: render_area_table(read_areas([f"reused_rates_{policy}"])) for policy in OTHERS},
+        "leads": {policy: parse_comparison(row) for policy, row in rows.items()},
+        "small": {policy: parse_comparison(row) for policy, row in small.items()},
+        "ends": {policy: estimate_final_lead(each, "reused") for policy, each in campaigns.items()},
     }
 
 

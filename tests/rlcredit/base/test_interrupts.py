@@ -2,13 +2,14 @@
 
 import gc
 import signal
+import subprocess
 import sys
 import time
 import weakref
 
 import pytest
 
-from rlcredit.base.interrupts import raise_interrupts
+from rlcredit.base.interrupts import await_retry, raise_interrupts
 
 
 class Finalized:
@@ -81,11 +82,42 @@ def test_other_errors_in_finalizers_are_reported_as_before(monkeypatch):
     assert reported == ["a fault of its own"]
 
 
-def test_a_second_signal_does_not_wait():
-    with raise_interrupts(signal.SIGTERM):
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGTERM)
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+SECOND_SIGNAL = """
+import signal, sys
+from rlcredit.base.interrupts import await_retry, raise_interrupts
+with raise_interrupts(signal.SIGINT, signal.SIGTERM):
+    try:
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.raise_signal(signal.SIGTERM)
+        print("taken back")
+"""
+
+
+def test_a_second_signal_of_another_kind_ends_the_process_without_a_traceback():
+    done = subprocess.run([sys.executable, "-c", SECOND_SIGNAL], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
+
+
+def test_the_end_of_a_process_is_not_disturbed():
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with raise_interrupts(signal.SIGINT, last=True):
+            assert signal.getsignal(signal.SIGINT) is not before
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_swallowed_interrupt_is_not_lost_to_a_handler_that_comes_after_it():
+    with pytest.raises(KeyboardInterrupt), raise_interrupts(signal.SIGINT):
+        swallow_and_handle()
+
+
+def swallow_and_handle():
+    Finalized()
+    await_retry()
+    raise AssertionError("the interrupt is lost")
 
 
 def test_a_signal_that_is_ignored_stays_so():

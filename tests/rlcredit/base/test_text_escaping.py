@@ -1,11 +1,19 @@
 """What a process writes does not steer the terminal that shows it."""
 
+import errno
 import io
 import sys
 
 import pytest
 
-from rlcredit.base.text_escaping import EscapingStream, escape_controls, escape_markdown, guard_output, unwrap_stream
+from rlcredit.base.text_escaping import (
+    EscapingStream,
+    SteadyStream,
+    escape_controls,
+    escape_markdown,
+    guard_output,
+    unwrap_stream,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,3 +61,24 @@ def test_all_that_a_process_writes_is_harmless_but_for_what_draws(monkeypatch):
 def test_markdown_finds_no_html_and_no_link(text, shown):
     assert escape_markdown(text) == shown
     assert escape_markdown(shown) == shown
+
+
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.EIO])
+def test_what_is_written_to_a_terminal_that_was_closed_goes_nowhere(tmp_path, number):
+    class Closed(io.TextIOWrapper):
+        def flush(self):
+            raise OSError(number, "closed")
+
+    with (tmp_path / "terminal").open("wb") as file:
+        stream = SteadyStream(Closed(file))
+        stream.write("a line\n")
+        stream.flush()
+
+
+def test_other_errors_of_a_stream_are_raised(tmp_path):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.ENOSPC, "full")
+
+    with pytest.raises(OSError, match="full"):
+        SteadyStream(Full()).write("a line")

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from rlcredit.base.interrupts import SignalInterrupt, raise_interrupts
 from rlcredit.supervision import graceful_stop
-from rlcredit.supervision.graceful_stop import SignalHandler, SignalInterrupt
+from rlcredit.supervision.graceful_stop import SignalHandler
 from rlcredit.training.step_state import Phase, StepState
 
 
@@ -79,3 +80,28 @@ def test_a_signal_that_the_process_was_told_to_ignore_stays_ignored_and_the_othe
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_during_the_end_interrupts_nothing_but_a_wait(signals):
+    signals.begin_end()
+    os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(SignalInterrupt), signals.allow_interrupts():
+        time.sleep(5)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_during_a_wait_at_the_end_shortens_it(signals):
+    signals.begin_end()
+    with pytest.raises(SignalInterrupt, match="SIGHUP"), signals.allow_interrupts():
+        os.kill(os.getpid(), signal.SIGHUP)
+
+
+def test_a_swallowed_interrupt_of_the_command_before_is_raised_before_signals_are_handled():
+    with pytest.raises(KeyboardInterrupt), raise_interrupts(signal.SIGTERM):
+        finalize_and_handle()
+
+
+def finalize_and_handle():
+    Finalized()
+    with SignalHandler().handle_signals():
+        time.sleep(5)

@@ -15,12 +15,12 @@ from torch.utils.data import DataLoader
 from callbacks.episode.grpo import GRPO
 from callbacks.probes.credit_oracle import CreditOracle
 from rlcredit.base.exit_status import EngineUnavailable, PolicyMismatch
+from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.vllm_server import VLLMServer
 from rlcredit.policy.adapters import install_adapter, load_adapter_weights
 from rlcredit.policy.policy import Policy
-from rlcredit.supervision.graceful_stop import SignalInterrupt
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.dynamic_sampling import DynamicSampling
 from rlcredit.training.module import PolicyModule
