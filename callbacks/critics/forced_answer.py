@@ -16,7 +16,7 @@ from rlcredit.formulas.value_estimates import carried_values
 class ForcedAnswer(
     CreditOperator,
     reads="completion_ids judged lookahead prompt_ids rewards tokens",
-    writes="values",
+    writes="critic_weight values",
     costly=True,
     rewards="binary",
 ):
@@ -47,7 +47,7 @@ class ForcedAnswer(
         plan_mask = rollout.plan_mask if self.cuts == "phrase" else mask  # used by phrases only
         starts = segment_starts(rollout.tokens, plan_mask, mask, self.cuts)
         read: Tensor = rollout.lookahead.read_answers(rollout, starts, self.closing).exp()
-        rollout.values = carried_values(read, starts, mask)
+        rollout.values, rollout.critic_weight = carried_values(read, starts, mask), 1.0
         return {
             **describe_values(rollout),
             "prefixes": starts.sum() / len(mask),

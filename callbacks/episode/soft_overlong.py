@@ -73,6 +73,10 @@ class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards", neu
                 f"{self.limit}."
             )
 
+    def bound_rewards(self, low: float, high: float) -> tuple[float, float]:
+        """Return the range of rewards that leave."""
+        return low - self.factor, high
+
     def assign(self, rollout: Rollout) -> Metrics:
         """Penalise; log the share of completions that lose something, and the mean loss."""
         if self.limit is None:

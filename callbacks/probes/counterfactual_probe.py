@@ -1,5 +1,6 @@
 """Compare the gradients that other stacks would produce from the same rollout."""
 
+import copy
 import itertools
 import json
 from collections.abc import Mapping
@@ -85,7 +86,10 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
 
     def assign(self, rollout: Rollout) -> dict[str, float]:
         """Let every other stack assign its own credit."""
-        assigned = {name: CreditStack(stack).assign(rollout) for name, stack in self.stacks.items()}
+        apart = copy.copy(rollout)
+        if "oracle" in self.reads:
+            apart.oracle = rollout.oracle.with_own_cache()  # else this stack would use what the others have decoded
+        assigned = {name: CreditStack(stack).assign(apart) for name, stack in self.stacks.items()}
         self.others = {name: other.credit for name, other in assigned.items()}
         rollout.token_counts.add(decoded_by_probes=sum(other.token_counts.decoded for other in assigned.values()))
         return PeriodicMeasurement.assign(self, rollout)

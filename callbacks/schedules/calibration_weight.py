@@ -41,7 +41,7 @@ class CalibrationWeight(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Multiply; log the weight."""
-        if rollout.critic_weight:  # a critic that warms up has no values of its own
+        if "values" not in rollout.unwritten:  # a critic that warms up has none
             sums = calibration_sums(rollout.values, rollout.judged_rewards, rollout.mask)
             self.together = self.decay * self.together + sums[0].item()
             self.own = self.decay * self.own + sums[1].item()

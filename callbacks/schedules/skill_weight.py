@@ -37,7 +37,7 @@ class SkillWeight(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Multiply; log the weight."""
-        if rollout.critic_weight:  # a critic that warms up has no values of its own
+        if "values" not in rollout.unwritten:  # a critic that warms up has none
             briers = critic_briers(rollout.values, rollout.judged_rewards, rollout.mask, rollout.group_size)
             self.skill = self.decay * self.skill + (1 - self.decay) * value_skill(*briers).item()
         rollout.critic_weight = rollout.critic_weight * self.skill**self.strength

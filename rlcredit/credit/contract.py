@@ -23,7 +23,7 @@ RewardKind = Literal["real", "binary"]
 RESERVED = frozenset(
     [
         *("reads", "writes", "state", "usual", "costly", "neutral", "rewards"),
-        *("bound", "notice", "count_continuations", "arguments", "label", "run_seed"),
+        *("bound", "bound_rewards", "notice", "count_continuations", "arguments", "label", "run_seed"),
     ]
 )
 """Names that an operator must not use for its arguments."""
@@ -99,6 +99,10 @@ class OperatorContract:
 
         """
         return math.inf if "advantages" in self.writes else above
+
+    def bound_rewards(self, low: float, high: float) -> tuple[float, float]:
+        """Return the range of rewards that can leave, given that of those that enter; infinite if unknown."""
+        return (-math.inf, math.inf) if "rewards" in self.writes else (low, high)
 
     def count_continuations(self) -> tuple[int, int] | None:
         """Return how many prefixes of a completion are continued to be trained on, at most, and how often each.

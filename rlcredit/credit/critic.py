@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rlcredit.credit.contract import StackError
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import OPERATORS, sampling_seeds, stream_number
 from rlcredit.formulas.distributed import gather_over_processes, sum_over_processes
 from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.prefix_statistics import prefix_statistics
+from rlcredit.formulas.reward_histogram import RewardRangeError
 from rlcredit.formulas.value_estimates import (
     calibration_sums,
     critic_briers,
@@ -74,12 +76,12 @@ class Critic(
     """Base of critics: judge a rollout as earlier ones have taught, then learn from it.
 
     What is learned are the ``returns`` of the ledger: rewards, unless an operator above has put something better in
-    their place. Until it has learned from ``warmup`` rollouts a critic leaves values as they are, and takes all weight
-    from them.
+    their place. Until it has learned from ``warmup`` rollouts, values stay neutral and have no weight; from then on
+    they are the critic's and have all of it, whatever a critic above has said and weighed.
 
     Args:
         warmup: Rollouts that it learns from before it is used.
-        lam: Lambda of what it learns; 1 is the return itself, less leans on its own values where that is the reward.
+        lam: Lambda of what it learns; 1 is the return itself, less leans from the reward on its own values.
 
     """
 
@@ -92,6 +94,8 @@ class Critic(
         self.warmup = warmup
         self.lam = lam
         self.fitted = 0
+        if lam < 1:
+            self.reads = self.reads - {"returns"}
 
     @abstractmethod
     def judge(self, rollout: Rollout) -> Tensor:
@@ -112,21 +116,29 @@ class Critic(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Estimate values; log how good they are on this rollout, which the critic has not seen, and the loss."""
-        returns, metrics = rollout.returns, {}
+        metrics: Metrics = {}
         if self.fitted >= self.warmup:
-            values = self.judge(rollout).where(rollout.mask, 0)
-            rollout.values = values
+            rollout.values = self.judge(rollout).where(rollout.mask, 0)
+            rollout.critic_weight = 1.0
             metrics = describe_values(rollout)
-            if self.lam < 1:
-                ahead = values + generalized_advantages(rollout.rewards, values, rollout.mask, self.lam)
-                returns = ahead.where(returns == rollout.rewards[:, None], returns)
         else:
+            rollout.make_neutral("values")
             rollout.critic_weight = 0.0
         if not sum_over_processes(rollout.judged_mask.sum()):
             return metrics
-        loss = self.learn(rollout, returns)
+        try:
+            loss = self.learn(rollout, rollout.returns if self.lam == 1 else self._lean_on_values(rollout))
+        except RewardRangeError as error:
+            raise StackError(f"{self.label}: {error}") from None
         self.fitted += 1
         return {**metrics, "loss": loss}
+
+    def _lean_on_values(self, rollout: Rollout) -> Tensor:
+        """Return the returns of lambda, which lean on the critic's values once it has some, shape ``(B, T)``."""
+        rewards, values = rollout.rewards, rollout.values
+        if not rollout.critic_weight:
+            return rewards[:, None].expand(rollout.mask.shape)
+        return values + generalized_advantages(rewards, values, rollout.mask, self.lam)
 
 
 class FeatureCritic(

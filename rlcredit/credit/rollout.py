@@ -40,6 +40,10 @@ class ValueOracle(Protocol):
         """Return continuations and their verdicts; see :meth:`rlcredit.oracle.Oracle.continue_prefixes`."""
         ...
 
+    def with_own_cache(self) -> "ValueOracle":
+        """Return an oracle that decodes the same continuations and shares none; see :class:`rlcredit.oracle.Oracle`."""
+        ...
+
 
 class Lookahead(Protocol):
     """Reads a rollout again with the policy that sampled it, and what was not sampled; nothing is decoded.
@@ -222,6 +226,12 @@ class Rollout:
         for made in MADE_OF.get(name, ()) if value is not None else ():
             if made in self.unwritten:
                 bind(made, NEUTRAL[made](self))
+
+    def make_neutral(self, name: str) -> None:
+        """Give a field of the ledger its neutral value, as if nobody had written it."""
+        if name not in self.unwritten:
+            vars(self)[name] = NEUTRAL[name](self)
+            vars(self)["unwritten"] = self.unwritten | {name}
 
     @property
     def credit(self) -> Credit:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from rlcredit.credit.catalogue import find_usual_writer
 from rlcredit.credit.contract import OperatorContract, StackError, select_operators
 from rlcredit.credit.rollout import MEANINGFUL
+from rlcredit.formulas.reward_histogram import RewardHistogram
 
 CREDIT = frozenset(["rewards", "advantages"])
 """Fields that are credit or its sources; the others describe tokens."""
@@ -30,6 +31,9 @@ def check_stack(callbacks: Iterable[object]) -> None:
         for name in sorted(operator.reads):
             _refuse_undefined_read(stack, place, name)
         _refuse_ambiguous_state(stack, place)
+        _refuse_divided_values(stack, place)
+        _refuse_partial_credit(stack, place)
+        _refuse_shaped_verdicts(stack, place)
     for place in reversed(range(len(stack))):  # what feeds a dead write is dead too: the lowest is the one at fault
         for name in sorted(stack[place].writes - BYPRODUCTS):
             _refuse_dead_write(stack, place, name)
@@ -145,6 +149,66 @@ def _trace_field_uses(stack: Sequence[OperatorContract]) -> tuple[list[set[str]]
                 fields.insert(0, (fields[0] - operator.writes) | operator.reads if through else set(fields[0]))
             shown[0] = (shown[0] | (set() if operator.writes else operator.reads)) - CREDIT
     return used, shown
+
+
+def _refuse_divided_values(stack: Sequence[OperatorContract], place: int) -> None:
+    """Refuse an operator that would judge sampled tokens by one critic and all others by another."""
+    if not stack[place].reads >= {"critic", "values"}:
+        return
+    judging = next((above for above in reversed(stack[:place]) if "values" in above.writes), None)
+    if judging is not None and "critic" not in judging.writes:
+        reader, judge = _operator_name(stack[place]), _operator_name(judging)
+        raise StackError(
+            f"{reader} needs values of tokens that were not sampled, and {judge} tells none. Move {judge} below it in "
+            "trainer.callbacks, or put HeadCritic or RidgeCritic in its place."
+        )
+
+
+def _refuse_partial_credit(stack: Sequence[OperatorContract], place: int) -> None:
+    """Refuse an operator that would change the credit of a sampled token and leave that of its alternatives."""
+    operator = stack[place]
+    if "advantages" not in operator.writes or "alternatives" in operator.writes:
+        return
+    crediting = next((above for above in stack[:place] if "alternatives" in above.writes), None)
+    if crediting is not None:
+        name, above = _operator_name(operator), _operator_name(crediting)
+        raise StackError(
+            f"{name} would change the credit of sampled tokens alone, and {above} gives some to their alternatives as "
+            f"well. Move {name} above {above} in trainer.callbacks."
+        )
+
+
+def _refuse_shaped_verdicts(stack: Sequence[OperatorContract], place: int) -> None:
+    """Refuse an operator of rewards of one and zero where an operator has made other numbers of them."""
+    operator = stack[place]
+    shaping = next((other for other in stack if "rewards" in other.writes), None)
+    if shaping is not None and "rewards" in operator.reads and operator.name_binary_operator():
+        raise StackError(
+            f"{operator.name_binary_operator()} takes rewards of one for right and zero for wrong, and "
+            f"{_operator_name(shaping)} makes other numbers of them. Keep only one of the two in trainer.callbacks."
+        )
+
+
+def refuse_narrow_histograms(callbacks: Iterable[object]) -> None:
+    """Refuse critics that predict rewards in a histogram that cannot hold them, where verdicts are the rewards.
+
+    Args:
+        callbacks: Callbacks as listed in ``trainer.callbacks``; those that are not credit operators are passed over.
+
+    Raises:
+        StackError: with the critic and the range that it needs.
+
+    """
+    low, high = 0.0, 1.0
+    for operator in select_operators(callbacks):
+        target = getattr(operator, "target", None)
+        known = math.isfinite(low) and math.isfinite(high)
+        if isinstance(target, RewardHistogram) and known and not target.low <= low <= high <= target.high:
+            raise StackError(
+                f"{_operator_name(operator)} predicts rewards from {target.low:g} to {target.high:g}, and they may lie "
+                f"from {low:g} to {high:g}. Set its target: {{low: {low:g}, high: {high:g}}}."
+            )
+        low, high = operator.bound_rewards(low, high)
 
 
 def _refuse_ambiguous_state(stack: Sequence[OperatorContract], place: int) -> None:

@@ -6,6 +6,10 @@ import torch
 from torch import Tensor
 
 
+class RewardRangeError(ValueError):
+    """A reward lies outside the range of a histogram."""
+
+
 @dataclass
 class RewardHistogram:
     r"""Bins in which the reward is predicted, with Gaussian smoothing (HL-Gauss).
@@ -49,7 +53,7 @@ class RewardHistogram:
             rewards: Rewards from ``low`` to ``high``, shape ``(N,)``.
 
         Raises:
-            ValueError: a reward lies outside.
+            RewardRangeError: a reward lies outside.
 
         Example:
             >>> RewardHistogram().shares(torch.tensor([1.0, 0.25]))
@@ -58,7 +62,7 @@ class RewardHistogram:
 
         """
         if len(rewards) and not (self.low - 1e-6 <= rewards.min() and rewards.max() <= self.high + 1e-6):
-            raise ValueError(
+            raise RewardRangeError(
                 f"Rewards lie from {rewards.min():g} to {rewards.max():g}, the critic's histogram from {self.low:g} to "
                 f"{self.high:g}. Set its target: {{low: ..., high: ...}}."
             )

@@ -85,6 +85,10 @@ class Oracle:
         """Return an oracle with independent noise, to evaluate credit that was assigned with this one."""
         return replace(self, stream=self.stream + 1)
 
+    def with_own_cache(self) -> "Oracle":
+        """Return an oracle with the same noise that has decoded nothing yet: what it decodes is its own."""
+        return replace(self)
+
     def estimate_cost(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> ContinuationCost:
         """Return the cost of :meth:`outcomes` with the same arguments."""
         tree, prefixes = self._grow_tree(rollout, rows, starts, samples)

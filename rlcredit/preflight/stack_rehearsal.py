@@ -68,7 +68,8 @@ def _is_run_dependent(operator: CreditOperator) -> bool:
     cls = type(operator)
     hooks = ("setup", "on_train_batch_start", "on_fit_start", "on_train_start")
     takes = any(getattr(cls, hook) is not getattr(CreditOperator, hook) for hook in hooks)
-    return operator.costly or "oracle" in operator.reads or takes or cls.assign is CreditOperator.assign
+    needs = {"oracle", "hidden", "lookahead", "task_rewards"} & operator.reads
+    return bool(operator.costly or needs or takes or cls.assign is CreditOperator.assign)
 
 
 def make_trial_rollout(group_size: int) -> Rollout:

@@ -8,7 +8,8 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
 
 from rlcredit.base.lightning_private import read_callbacks, read_checkpoint_times
-from rlcredit.credit.stack_checks import refuse_binary_operators
+from rlcredit.credit.contract import StackError
+from rlcredit.credit.stack_checks import refuse_binary_operators, refuse_narrow_histograms
 from rlcredit.decoding.engine import Decoder
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.tasks.task import Task
@@ -94,10 +95,22 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
     if task.has_real_rewards:
         given = "data.rewards gives any numbers"
         refuse_binary_operators(read_callbacks(trainer), given, "leave out data.rewards")
+    else:
+        refuse_narrow_histograms(read_callbacks(trainer))
+        _refuse_missing_rewards(read_callbacks(trainer))
     for asked in task.held_out_sets:
         asked.choose_k(module.pass_k, module.validation.completions)
     _refuse_uneven_prompts(module, trainer, task)
     _refuse_split_rollouts(module.updates_per_rollout, trainer)
+
+
+def _refuse_missing_rewards(callbacks: Sequence[object]) -> None:
+    """Refuse operators that read the rewards of a task whose verdicts are the rewards."""
+    if asking := _list_readers(callbacks, "task_rewards"):
+        raise StackError(
+            f"{asking[0]} reads `task_rewards`, and this task has none: its verdicts are the rewards. Set data.rewards"
+            f", or let {asking[0]} read `rewards`."
+        )
 
 
 def _refuse_whole_readers(module: "PolicyModule", trainer: Trainer) -> None:

@@ -2,8 +2,10 @@
 
 import pytest
 
+from callbacks.critics.oracle_teacher import OracleTeacher
 from callbacks.critics.ridge_critic import RidgeCritic
 from callbacks.dense.expected_gradient import ExpectedGradient
+from callbacks.dense.gae import GAE
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.probes.counterfactual_probe import CounterfactualProbe
@@ -66,3 +68,18 @@ def test_another_stack_of_binary_rewards_is_refused_beside_real_ones(stack):
     with pytest.raises(StackError, match=said):
         refuse_binary_operators([GRPO(), probe], "data.rewards gives any numbers", "leave out data.rewards")
     refuse_binary_operators([GRPO(), CounterfactualProbe({"flat": [GRPO()]})], "they are", "change them")
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["above", "below"])
+def test_what_other_stacks_have_decoded_is_not_used_by_this_one(fit, first):
+    def learned():
+        return [GRPO(), OracleTeacher(completions=2, samples=2), RidgeCritic(), GAE()]
+
+    probe = CounterfactualProbe({"same": learned()}, every_n_steps=1)
+    alone = fit(steps=2, stack=learned()).history
+    beside = fit(steps=2, stack=[probe, *learned()] if first else [*learned(), probe]).history
+    decoded = [step["tokens/decoded"] for step in alone]
+    assert [step["tokens/decoded"] for step in beside] == decoded
+    told = [step["credit/OracleTeacher/decoded_tokens"] for step in alone]
+    assert [step["credit/OracleTeacher/decoded_tokens"] for step in beside] == told
+    assert beside[-1]["tokens/decoded_by_probes"] == sum(told) > 0

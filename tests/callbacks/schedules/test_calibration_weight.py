@@ -46,6 +46,7 @@ def test_a_calibrated_critic_is_trusted_and_one_that_exaggerates_twofold_by_half
 
 def test_a_critic_that_warms_up_is_not_measured():
     operator, rollout = CalibrationWeight(), two_completions(1.0, -1.0)
+    rollout.make_neutral("values")
     rollout.critic_weight = 0.0
     assert weigh(operator, rollout) == 0.0
     assert (operator.together, operator.own) == (0.0, 0.0)

@@ -39,6 +39,7 @@ def test_a_critic_that_says_the_same_of_everything_loses_its_weight():
 
 def test_a_critic_that_warms_up_is_not_measured():
     operator, rollout = SkillWeight(decay=0.5), rollout_of([1.0, 0.0, 0.0, 1.0])
+    rollout.make_neutral("values")
     rollout.critic_weight = 0.0
     assert weigh(operator, rollout) == 0.0
     assert weigh(operator, rollout_of([1.0, 0.0, 0.0, 1.0])) == 0.5

@@ -9,6 +9,9 @@ from torch.testing import assert_close
 
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.critics.ridge_critic import RidgeCritic
+from callbacks.schedules.calibration_weight import CalibrationWeight
+from callbacks.schedules.skill_weight import SkillWeight
+from rlcredit.credit.contract import StackError
 from rlcredit.credit.critic import describe_values, prefix_features
 from rlcredit.credit.operator_state import move_state
 from tests.callbacks.rollouts import THREE_AND_TWO, numbers, valued_rollout
@@ -61,6 +64,39 @@ def test_while_it_warms_up_it_takes_all_weight_and_leaves_values_alone(kind):
     assert rollout.critic_weight == 1.0
     assert not torch.equal(rollout.values, fresh(AT_HAND).values)
     assert metrics.keys() == {"loss", "brier", "brier_group", "skill", "calibration"}
+
+
+def test_a_second_critic_has_all_weight_and_none_while_it_warms_up(kind):
+    first, second = kind(), kind(warmup=2)
+    taught(first)
+    for fitted in range(3):
+        rollout = fresh(AT_HAND)
+        first.assign(rollout)
+        rollout.critic_weight = 0.25  # as a guard leaves it
+        second.assign(rollout)
+        assert rollout.critic_weight == (1.0 if fitted == 2 else 0.0)
+        assert ("values" in rollout.unwritten) == (fitted < 2)
+        assert torch.equal(rollout.values, fresh(AT_HAND).values) == (fitted < 2)
+
+
+def test_guards_may_change_places():
+    weights = []
+    for order in ((0, 1), (1, 0)):
+        critic, guards = RidgeCritic(), (SkillWeight(), CalibrationWeight())
+        for seed in range(6):
+            rollout = make_rollout(seed=seed)
+            for operator in (critic, guards[order[0]], guards[order[1]]):
+                operator.assign(rollout)
+        weights.append((rollout.critic_weight, guards[0].skill, guards[1].together, guards[1].own))
+    assert weights[0] == pytest.approx(weights[1])
+    assert weights[0][2] != 0
+
+
+def test_a_reward_that_its_histogram_cannot_hold_is_said_in_a_sentence():
+    rollout = fresh(EARLIER)
+    rollout.rewards = rollout.rewards - 0.5
+    with pytest.raises(StackError, match=r"HeadCritic: Rewards lie from -0.5 to 0.5, the critic's histogram from 0 to"):
+        small_head().assign(rollout)
 
 
 def test_values_of_a_completion_do_not_depend_on_its_reward(kind):

@@ -6,17 +6,28 @@ from collections import deque
 import pytest
 from lightning.pytorch import Callback
 
+from callbacks.critics.adapter_critic import AdapterCritic
+from callbacks.critics.forced_answer import ForcedAnswer
+from callbacks.critics.head_critic import HeadCritic
+from callbacks.critics.oracle_teacher import OracleTeacher
+from callbacks.critics.ridge_critic import RidgeCritic
+from callbacks.dense.expected_gradient import ExpectedGradient
+from callbacks.dense.gae import GAE
+from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.episode.rloo import RLOO
+from callbacks.episode.soft_overlong import SoftOverlong
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.gradient_probe import GradientProbe
 from callbacks.probes.signal_stats import SignalStats
+from callbacks.schedules.anneal_out import AnnealOut
 from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.linear_lambda import LinearLambda
+from callbacks.schedules.skill_weight import SkillWeight
 from callbacks.signals.entropy import Entropy
 from callbacks.signals.predictive_variance import PredictiveVariance
 from callbacks.signals.sepa import SEPA
@@ -24,6 +35,7 @@ from callbacks.tokens.advantage_clip import AdvantageClip
 from callbacks.tokens.delight import Delight
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
+from callbacks.tokens.zero_variance_mask import ZeroVarianceMask
 from rlcredit.base.exit_status import NotFinite
 from rlcredit.credit.catalogue import find_operator_classes, find_usual_writer
 from rlcredit.credit.contract import StackError, StackWarning
@@ -34,8 +46,10 @@ from rlcredit.credit.stack_checks import (
     check_stack,
     explain_idle_operators,
     refuse_binary_operators,
+    refuse_narrow_histograms,
 )
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
+from rlcredit.formulas.reward_histogram import RewardHistogram
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
 from tests.conftest import make_rollout
 
@@ -100,6 +114,41 @@ PROBE = GradientProbe()
             "PredictiveVariance overwrites the `signal` of Entropy before anything uses it. "
             "Keep only one of the two in trainer.callbacks.",
         ),
+        (
+            [GRPO(), HeadCritic(), GAE(share=0.5), AdapterCritic(), ExpectedGradient()],
+            "ExpectedGradient needs values of tokens that were not sampled, and AdapterCritic tells none. Move "
+            "AdapterCritic below it in trainer.callbacks, or put HeadCritic or RidgeCritic in its place.",
+        ),
+        (
+            [GRPO(), HeadCritic(), GAE(share=0.5), ForcedAnswer(), ExpectedGradient()],
+            "ExpectedGradient needs values of tokens that were not sampled, and ForcedAnswer tells none. Move "
+            "ForcedAnswer below it in trainer.callbacks, or put HeadCritic or RidgeCritic in its place.",
+        ),
+        (
+            [GRPO(), HeadCritic(), SkillWeight(), ForcedAnswer(), GAE()],
+            "ForcedAnswer overwrites the `critic_weight` of SkillWeight before anything uses it. "
+            "Move ForcedAnswer above SkillWeight in trainer.callbacks.",
+        ),
+        (
+            [HeadCritic(), ExpectedGradient(), BatchNormalization()],
+            "BatchNormalization would change the credit of sampled tokens alone, and ExpectedGradient gives some to "
+            "their alternatives as well. Move BatchNormalization above ExpectedGradient in trainer.callbacks.",
+        ),
+        (
+            [SoftOverlong(), GRPO(), OracleTeacher(), RidgeCritic(), GAE()],
+            "OracleTeacher takes rewards of one for right and zero for wrong, and SoftOverlong makes other numbers of "
+            "them. Keep only one of the two in trainer.callbacks.",
+        ),
+        (
+            [AnnealOut(SoftOverlong()), GRPO(), ForcedAnswer(), GAE()],
+            "ForcedAnswer takes rewards of one for right and zero for wrong, and AnnealOut makes other numbers of "
+            "them. Keep only one of the two in trainer.callbacks.",
+        ),
+        (
+            [GRPO(), OracleTeacher(), RidgeCritic(lam=0.5), GAE()],
+            "OracleTeacher writes `returns`, which nothing below it reads. "
+            "Remove OracleTeacher from the list trainer.callbacks.",
+        ),
     ],
 )
 def test_a_meaningless_stack_is_rejected_with_its_repair(stack, message):
@@ -122,10 +171,22 @@ def test_a_meaningless_stack_is_rejected_with_its_repair(stack, message):
         [GRPO(), Delight(eta=1.0), Delight(eta=2.0)],
         [GRPO(), ConstantLambda(), Delight(blend="lambda")],
         [Callback(), GRPO(), Callback()],
+        [HeadCritic(), ExpectedGradient(), ZeroVarianceMask()],
+        [GRPO(), HeadCritic(), ExpectedGradient(), PROBE],
+        [GRPO(), AdapterCritic(), GAE(share=0.5), RidgeCritic(), ExpectedGradient()],
     ],
 )
 def test_a_stack_that_means_something_passes(stack):
     check_stack(stack)
+
+
+def test_a_critic_whose_histogram_cannot_hold_the_rewards_is_refused():
+    said = "HeadCritic predicts rewards from 0 to 1, and they may lie from -0.5 to 1. Set its target"
+    for shaping in (SoftOverlong(), AnnealOut(SoftOverlong())):
+        with pytest.raises(StackError, match=said):
+            refuse_narrow_histograms([shaping, GRPO(), HeadCritic(), GAE()])
+        refuse_narrow_histograms([shaping, GRPO(), HeadCritic(target=RewardHistogram(low=-0.5)), GAE()])
+    refuse_narrow_histograms([operator("Odd", "rewards", "rewards"), GRPO(), HeadCritic(), GAE()])  # nobody knows
 
 
 @pytest.mark.parametrize(("reads", "writes"), [("advantage", ""), ("", "correct"), ("", "nothing")])

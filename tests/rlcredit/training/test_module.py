@@ -134,6 +134,14 @@ def test_weights_that_no_process_holds_are_refused_with_the_repair(strategy):
         refuse_unfit_setup(PolicyModule(), trainer, None)
 
 
+def test_an_operator_of_rewards_that_the_task_lacks_is_refused_with_the_repair(fit):
+    class Reader(CreditOperator, reads="task_rewards advantages", writes="advantages"):
+        """Multiply credit by the reward of the task."""
+
+    with pytest.raises(StackError, match=r"Reader reads `task_rewards`, and this task has none.*Set data.rewards"):
+        fit(stack=[GRPO(), Reader()])
+
+
 class Undecided(ReasoningGym):
     """Judge every other completion only."""
 
