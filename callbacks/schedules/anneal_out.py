@@ -60,11 +60,6 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
         for name, value in saved.items():
             setattr(self.operator, name, value)
 
-    def bound_rewards(self, low: float, high: float) -> tuple[float, float]:
-        """Return the range of rewards that leave, at whatever strength."""
-        lowest, highest = self.operator.bound_rewards(low, high)
-        return min(low, lowest), max(high, highest)
-
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
         """Let the operator learn of the run what it needs."""
         super().setup(trainer, pl_module, stage)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rlcredit.formulas.prefixes import companion_rows, companion_sums, prefix_values, shared_token_mask
     from rlcredit.formulas.quadrants import high_entropy_mask, mutual_information, quadrant_masks
     from rlcredit.formulas.ramps import linear_ramp
-    from rlcredit.formulas.reward_histogram import RewardHistogram
+    from rlcredit.formulas.reward_histogram import RewardHistogram, RewardRangeError
     from rlcredit.formulas.scopes import kept_token_share, scope_count, top_share_mask
     from rlcredit.formulas.segments import segment_differences, segment_starts, sentence_starts
     from rlcredit.formulas.spans import (
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdaptiveEta",
     "RewardHistogram",
+    "RewardRangeError",
     "calibration_sums",
     "carried_values",
     "class_counts",
