@@ -63,6 +63,9 @@ REUSE_ROUNDS = ("hard_questions_rates", "hard_questions_rates_2", "hard_question
 OTHERS = POLICIES[1:]
 """Policies on which rollouts that are used again were compared with flat credit afterwards."""
 
+SMALL_FLAT = "flat_2_prompts"
+"""Flat credit with 2 prompts a step there."""
+
 REUSE_STUDY = "reused"
 """Results of these comparisons and of those on long_chains together."""
 
@@ -256,15 +259,48 @@ def collect_reuse() -> dict[str, Any]:
 def collect_reuse_on_policies() -> dict[str, Any]:
     """Return what was found of rollouts that are used again on all policies."""
     campaigns = {POLICIES[0]: REUSE} | {policy: f"reused_{policy}" for policy in OTHERS}
-    rows = {policy: find_study_row(REUSE_STUDY, each, "reused") for policy, each in campaigns.items()}
-    small = {policy: find_study_row(REUSE_STUDY, campaigns[policy], "reused", "flat_2_prompts") for policy in OTHERS}
+    flat = {policy: find_study_row(REUSE_STUDY, each, "reused") for policy, each in campaigns.items()}
+    small = {policy: find_study_row(REUSE_STUDY, campaigns[policy], "reused", SMALL_FLAT) for policy in OTHERS}
+    words = {
+        (kind, by): [row[f"verdict_{by}"].partition(" ")[0].rstrip(":") for row in rows.values()]
+        for kind, rows in ((FLAT, flat), (SMALL_FLAT, small))
+        for by in ("campaign", "study")
+    }
+    require_claim(
+        words[FLAT, "campaign"] == ["better", "undecided", "better", "equivalent", "equivalent"],
+        "reuse is better on long_chains and decoy, undecided on aligned and equivalent on two, each by itself",
+    )
+    require_claim(
+        words[FLAT, "study"] == ["better", "undecided", "undecided", "equivalent", "equivalent"],
+        "corrected over the five, reuse is better on long_chains alone",
+    )
+    require_claim(
+        words[SMALL_FLAT, "study"] == ["better", "undecided", "equivalent", "equivalent"],
+        "corrected, reuse is better than flat credit with 2 prompts on aligned, and undecided on decoy",
+    )
+    fallen = [[count_collapses(each, kind)[0] for each in campaigns.values()] for kind in (FLAT, "reused")]
+    require_claim(fallen == [[0, 0, 1, 0, 0], [0] * 5], "one run of flat credit collapses, on decoy, and none of reuse")
+    critic = {policy: list_area_leads(name_campaign(policy), CRITIC).mean() for policy in OTHERS}
+    leads = {policy: parse_comparison(row) for policy, row in small.items()}
+    require_claim(
+        all(leads[policy].mean > critic[policy] for policy in OTHERS), "reuse leads by more than the critic does"
+    )
+    pairs = np.concatenate([list_area_leads(each, "reused") for each in campaigns.values()])
+    ends = {policy: estimate_final_lead(each, "reused") for policy, each in campaigns.items()}
+    require_claim(min(each.mean for each in ends.values()) > 0, "reuse ends behind on no policy")
     return {
         "policies": render_policies(REUSE_STUDY, campaigns, "reused", "reused"),
         "tables": {policy: render_study(campaigns[policy]) for policy in OTHERS},
         "rates": {policy: render_area_table(read_areas([f"reused_rates_{policy}"])) for policy in OTHERS},
-        "leads": {policy: parse_comparison(row) for policy, row in rows.items()},
-        "small": {policy: parse_comparison(row) for policy, row in small.items()},
-        "ends": {policy: estimate_final_lead(each, "reused") for policy, each in campaigns.items()},
+        "leads": {policy: parse_comparison(row) for policy, row in flat.items()},
+        "small": leads,
+        "ends": ends,
+        "ahead": int((pairs > 0).sum()),
+        "pairs": len(pairs),
+        "collapse_limit": clopper_pearson_limit(0, len(pairs)),
+        "steps": {
+            kind: average_last_counts(campaigns["delayed"], "step")[kind] for kind in (FLAT, SMALL_FLAT, "reused")
+        },
     }
 
 
@@ -293,6 +329,7 @@ def collect_numbers() -> dict[str, Any]:
         "large": collect_large_batches(),
         "small": collect_small_batches(),
         "reuse": collect_reuse(),
+        "everywhere": collect_reuse_on_policies(),
         "policies": render_policies(STUDY, campaigns, CRITIC, "critic"),
         "leads": {policy: parse_comparison(rows[policy]) for policy in POLICIES},
         "ends": ends,
