@@ -69,6 +69,9 @@ SMALL_FLAT = "flat_2_prompts"
 REUSE_STUDY = "reused"
 """Results of these comparisons and of those on long_chains together."""
 
+FALLEN = 3
+"""Pair of *decoy* whose flat run collapsed, that of seed 583."""
+
 ANNEALED = {"entropy_mask": "entropy_mask_annealed", "rsi_mask": "rsi_mask_annealed", "sepa_constant": "sepa_annealed"}
 """Kinds of credit, and each as it is after it has been annealed out."""
 
@@ -298,9 +301,8 @@ def collect_reuse_on_policies() -> dict[str, Any]:
         "ahead": int((pairs > 0).sum()),
         "pairs": len(pairs),
         "collapse_limit": clopper_pearson_limit(0, len(pairs)),
-        "steps": {
-            kind: average_last_counts(campaigns["delayed"], "step")[kind] for kind in (FLAT, SMALL_FLAT, "reused")
-        },
+        "without_fallen": float(np.delete(list_area_leads(campaigns["decoy"], "reused"), FALLEN).mean()),
+        "steps": average_last_counts(campaigns["delayed"], "step"),
     }
 
 
