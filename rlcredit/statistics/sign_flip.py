@@ -35,7 +35,7 @@ def sign_flip_p(differences: ArrayLike, draws: int = 100_000, seed: int = 0) -> 
 
     """
     row = finite_sample(differences, fewest=1, purpose="A sign-flip test")
-    tolerance = 1e-12 * np.abs(row).sum()  # sums of the same numbers in another order are ties
+    tolerance = 1e-9 * np.abs(row).sum()  # sums of the same numbers in another order, or rounded, are ties
     reached = abs(row.sum()) - tolerance
     if len(row) <= ENUMERATED:
         return float((np.abs(_signed_sums(row)) >= reached).mean())

@@ -74,7 +74,7 @@ def sign_flip(differences):
     """Return the exact p; every pattern of signs is one of the first half of the pairs and one of the second."""
     halves = np.split(differences, [len(differences) // 2])
     sums = np.add.outer(*(signs(len(half)) @ half for half in halves))
-    return np.mean(np.abs(sums) >= abs(differences.sum()) * (1 - 1e-12))
+    return np.mean(np.abs(sums) >= abs(differences.sum()) - 1e-9 * abs(differences).sum())
 
 
 def sign_flip_interval(differences):
