@@ -373,7 +373,8 @@ def run_lightning_command(args: list[str] | None = None) -> None:
         try:
             run_credit_cli(args)
         except SignalInterrupt as interrupted:
-            where = "" if SIGNALS.training else " before the first step"
+            is_unbegun = (args or sys.argv[1:])[:1] == ["fit"] and SIGNALS.training is None
+            where = " before the first step" if is_unbegun else ""
             rank_zero_only(print_message)(f"interrupted by {interrupted}{where}.")
             sys.exit(interrupted.status)
         except RunStopped as ended:
