@@ -28,7 +28,7 @@ class AdapterCritic(
         rounds: Steps taken on each rollout.
         target: Histogram in which it predicts the reward; right or wrong if None.
         warmup: Rollouts that it learns from before it is used.
-        lam: Lambda of what it learns; 1 is the return itself.
+        lam: Lambda of what it learns; 1 is the return itself, less learns from rewards and its own values alone.
 
     """
 

@@ -27,7 +27,7 @@ class HeadCritic(FeatureCritic, state="network replay", usual=True):
         prefixes: Most prefixes of a rollout that it keeps, chosen at random.
         target: Histogram in which it predicts the reward; right or wrong if None.
         warmup: Rollouts that it learns from before it is used.
-        lam: Lambda of what it learns; 1 is the return itself.
+        lam: Lambda of what it learns; 1 is the return itself, less learns from rewards and its own values alone.
 
     """
 

@@ -38,7 +38,7 @@ class RidgeCritic(FeatureCritic, state="gram moment"):
         forgetting: Factor by which earlier rollouts count less with each new one; 1 forgets nothing.
         ridge: Penalty, relative to the mean square of a feature.
         warmup: Rollouts that it learns from before it is used.
-        lam: Lambda of what it learns; 1 is the return itself.
+        lam: Lambda of what it learns; 1 is the return itself, less learns from rewards and its own values alone.
 
     """
 

@@ -81,7 +81,7 @@ class Critic(
 
     Args:
         warmup: Rollouts that it learns from before it is used.
-        lam: Lambda of what it learns; 1 is the return itself, less leans from the reward on its own values.
+        lam: Lambda of what it learns; 1 is the return itself, less learns from rewards and its own values alone.
 
     """
 

@@ -12,9 +12,6 @@ from rlcredit.formulas.reward_histogram import RewardHistogram
 CREDIT = frozenset(["rewards", "advantages"])
 """Fields that are credit or its sources; the others describe tokens."""
 
-BYPRODUCTS = frozenset(["critic"])
-"""Fields that may be written although nothing reads them: a critic's values are used without the critic, too."""
-
 
 def check_stack(callbacks: Iterable[object]) -> None:
     """Reject a stack that reads what nothing wrote, or writes what does not reach the advantages.
@@ -35,7 +32,7 @@ def check_stack(callbacks: Iterable[object]) -> None:
         _refuse_partial_credit(stack, place)
         _refuse_shaped_verdicts(stack, place)
     for place in reversed(range(len(stack))):  # what feeds a dead write is dead too: the lowest is the one at fault
-        for name in sorted(stack[place].writes - BYPRODUCTS):
+        for name in sorted(stack[place].writes - find_byproducts(stack[place])):
             _refuse_dead_write(stack, place, name)
 
 
@@ -85,6 +82,11 @@ def explain_idle_operators(callbacks: Iterable[object], group_size: int, has_rea
     above = bound_advantages(stack, group_size, has_real_rewards)
     messages = [operator.notice(limit, group_size) for operator, limit in zip(stack, above, strict=False)]
     return [message for message in messages if message]
+
+
+def find_byproducts(operator: OperatorContract) -> frozenset[str]:
+    """Return the fields that an operator may write although nothing reads them: what comes with a critic's values."""
+    return frozenset(["critic", "critic_weight"] if "values" in operator.writes else [])
 
 
 def _refuse_undefined_read(stack: Sequence[OperatorContract], place: int, name: str) -> None:
@@ -159,8 +161,8 @@ def _refuse_divided_values(stack: Sequence[OperatorContract], place: int) -> Non
     if judging is not None and "critic" not in judging.writes:
         reader, judge = _operator_name(stack[place]), _operator_name(judging)
         raise StackError(
-            f"{reader} needs values of tokens that were not sampled, and {judge} tells none. Move {judge} below it in "
-            "trainer.callbacks, or put HeadCritic or RidgeCritic in its place."
+            f"{reader} needs values of tokens that were not sampled, and {judge} tells none. Put HeadCritic or "
+            "RidgeCritic in its place in trainer.callbacks."
         )
 
 
@@ -181,7 +183,7 @@ def _refuse_partial_credit(stack: Sequence[OperatorContract], place: int) -> Non
 def _refuse_shaped_verdicts(stack: Sequence[OperatorContract], place: int) -> None:
     """Refuse an operator of rewards of one and zero where an operator has made other numbers of them."""
     operator = stack[place]
-    shaping = next((other for other in stack if "rewards" in other.writes), None)
+    shaping = next((other for other in stack if "rewards" in other.writes and other is not operator), None)
     if shaping is not None and "rewards" in operator.reads and operator.name_binary_operator():
         raise StackError(
             f"{operator.name_binary_operator()} takes rewards of one for right and zero for wrong, and "

@@ -28,7 +28,7 @@ class SignalHandler:
 
     While completions are sampled nothing changes, so the run stops at once. In an update it stops after the step. A
     second signal, or the end of ``GRACE`` seconds, stops it anywhere; its newest checkpoint is then an earlier one.
-    After the last step only an evaluation is stopped: what remains is to write the results.
+    After the last step only an evaluation is stopped; the results are written, if they take no longer than that.
     Once a run ends, for whatever reason, a signal interrupts nothing but waiting.
     """
 
@@ -90,7 +90,7 @@ class SignalHandler:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.ending:
-            self.hurried = True
+            self.caught, self.deadline, self.hurried = self.caught or number, time.monotonic(), True
             if not self.waiting:
                 return
         elif self.caught is None:

@@ -288,6 +288,9 @@ def collect_reuse_on_policies() -> dict[str, Any]:
     require_claim(
         all(leads[policy].mean > critic[policy] for policy in OTHERS), "reuse leads by more than the critic does"
     )
+    require_claim(
+        count_collapses("reused_decoy", SMALL_FLAT)[0] == 0, "flat credit with 2 prompts does not collapse there"
+    )
     pairs = np.concatenate([list_area_leads(each, "reused") for each in campaigns.values()])
     ends = {policy: estimate_final_lead(each, "reused") for policy, each in campaigns.items()}
     require_claim(min(each.mean for each in ends.values()) > 0, "reuse ends behind on no policy")

@@ -50,7 +50,7 @@ def values_of(critic, rollout):
     return judged.values
 
 
-def test_while_it_warms_up_it_takes_all_weight_and_leaves_values_alone(kind):
+def test_while_it_warms_up_it_takes_all_weight_and_values_are_neutral(kind):
     critic = kind(warmup=2)
     for _ in range(2):
         rollout = fresh(EARLIER)

@@ -116,13 +116,13 @@ PROBE = GradientProbe()
         ),
         (
             [GRPO(), HeadCritic(), GAE(share=0.5), AdapterCritic(), ExpectedGradient()],
-            "ExpectedGradient needs values of tokens that were not sampled, and AdapterCritic tells none. Move "
-            "AdapterCritic below it in trainer.callbacks, or put HeadCritic or RidgeCritic in its place.",
+            "ExpectedGradient needs values of tokens that were not sampled, and AdapterCritic tells none. Put "
+            "HeadCritic or RidgeCritic in its place in trainer.callbacks.",
         ),
         (
             [GRPO(), HeadCritic(), GAE(share=0.5), ForcedAnswer(), ExpectedGradient()],
-            "ExpectedGradient needs values of tokens that were not sampled, and ForcedAnswer tells none. Move "
-            "ForcedAnswer below it in trainer.callbacks, or put HeadCritic or RidgeCritic in its place.",
+            "ExpectedGradient needs values of tokens that were not sampled, and ForcedAnswer tells none. Put "
+            "HeadCritic or RidgeCritic in its place in trainer.callbacks.",
         ),
         (
             [GRPO(), HeadCritic(), SkillWeight(), ForcedAnswer(), GAE()],
@@ -172,6 +172,9 @@ def test_a_meaningless_stack_is_rejected_with_its_repair(stack, message):
         [GRPO(), ConstantLambda(), Delight(blend="lambda")],
         [Callback(), GRPO(), Callback()],
         [HeadCritic(), ExpectedGradient(), ZeroVarianceMask()],
+        [GRPO(), HeadCritic(), GAE(share=0.5), RidgeCritic(), ExpectedGradient()],
+        [ForcedAnswer(), operator("ValueReader", "values advantages", "advantages")],
+        [type("Flip", (CreditOperator,), {}, reads="rewards", writes="rewards", rewards="binary")(), GRPO()],
         [GRPO(), HeadCritic(), ExpectedGradient(), PROBE],
         [GRPO(), AdapterCritic(), GAE(share=0.5), RidgeCritic(), ExpectedGradient()],
     ],

@@ -105,3 +105,14 @@ def finalize_and_handle():
     Finalized()
     with SignalHandler().handle_signals():
         time.sleep(5)
+
+
+def test_a_swallowed_signal_during_a_wait_at_the_end_shortens_it():
+    with pytest.raises(SignalInterrupt, match="SIGTERM"), (ending := SignalHandler()).handle_signals():
+        wait_at_end(ending)
+
+
+def wait_at_end(ending):
+    ending.begin_end()
+    with ending.allow_interrupts():
+        finalize_and_sleep()
