@@ -147,9 +147,20 @@ def count_collapses(study: str, condition: str) -> tuple[int, int]:
     return int(row["collapsed"]), int(row["runs"])
 
 
+def name_conclusion(verdict: str) -> str:
+    """Return the first word of a verdict: better, worse, equivalent, undecided or open.
+
+    Example:
+        >>> name_conclusion("undecided: a new campaign needs 50 seeds"), name_conclusion("equivalent within 2 pp")
+        ('undecided', 'equivalent')
+
+    """
+    return verdict.split(" ")[0].rstrip(":")
+
+
 def count_conclusions(study: str) -> Counter[str]:
     """Return how many comparisons of a study end better, worse, equivalent, undecided or open."""
-    return Counter(row["verdict"].split(" ")[0].rstrip(":") for row in read_results(f"{study}/comparisons"))
+    return Counter(name_conclusion(row["verdict"]) for row in read_results(f"{study}/comparisons"))
 
 
 def list_conclusions(study: str, conclusion: str) -> list[str]:

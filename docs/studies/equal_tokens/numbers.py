@@ -14,6 +14,7 @@ from docs.numbers import (
     format_estimate,
     list_conclusions,
     measure_run_areas,
+    name_conclusion,
     parse_comparison,
     read_results,
     render_study,
@@ -68,9 +69,6 @@ SMALL_FLAT = "flat_2_prompts"
 
 REUSE_STUDY = "reused"
 """Results of these comparisons and of those on long_chains together."""
-
-FALLEN = 3
-"""Pair of *decoy* whose flat run collapsed, that of seed 583."""
 
 ANNEALED = {"entropy_mask": "entropy_mask_annealed", "rsi_mask": "rsi_mask_annealed", "sepa_constant": "sepa_annealed"}
 """Kinds of credit, and each as it is after it has been annealed out."""
@@ -182,7 +180,7 @@ def find_fall() -> dict[str, float]:
 def collect_large_batches() -> dict[str, Any]:
     """Return what was found of kinds of credit in large batches."""
     rows = {row["condition"]: row for row in read_results(f"{LARGE_BATCHES}/comparisons")}
-    verdicts = {name: row["verdict"].partition(" ")[0].rstrip(":") for name, row in rows.items()}
+    verdicts = {name: name_conclusion(row["verdict"]) for name, row in rows.items()}
     require_claim(verdicts.pop("gtpo") == "worse", "GTPO is worse than flat credit in large batches")
     require_claim({*verdicts.values()} == {"undecided"}, "in large batches the other kinds are undecided")
     require_claim(count_collapses(LARGE_BATCHES, CRITIC) == (1, 8), "one run of the critic collapses in large batches")
@@ -199,7 +197,7 @@ def collect_large_batches() -> dict[str, Any]:
 def collect_small_batches() -> dict[str, Any]:
     """Return what was found of kinds of credit in small batches, and of those that are annealed out."""
     rows = {(row["baseline"], row["condition"]): row for row in read_results(f"{SMALL_BATCHES}/comparisons")}
-    verdicts = {pair: row["verdict"].partition(" ")[0].rstrip(":") for pair, row in rows.items()}
+    verdicts = {pair: name_conclusion(row["verdict"]) for pair, row in rows.items()}
     require_claim(verdicts.pop((FLAT, "gtpo")) == "worse", "GTPO is worse than flat credit in small batches")
     require_claim({*verdicts.values()} == {"undecided"}, "in small batches the other kinds are undecided")
     kinds = sorted({condition for _, condition in rows})
@@ -265,7 +263,7 @@ def collect_reuse_on_policies() -> dict[str, Any]:
     flat = {policy: find_study_row(REUSE_STUDY, each, "reused") for policy, each in campaigns.items()}
     small = {policy: find_study_row(REUSE_STUDY, campaigns[policy], "reused", SMALL_FLAT) for policy in OTHERS}
     words = {
-        (kind, by): [row[f"verdict_{by}"].partition(" ")[0].rstrip(":") for row in rows.values()]
+        (kind, by): [name_conclusion(row[f"verdict_{by}"]) for row in rows.values()]
         for kind, rows in ((FLAT, flat), (SMALL_FLAT, small))
         for by in ("campaign", "study")
     }
@@ -288,38 +286,44 @@ def collect_reuse_on_policies() -> dict[str, Any]:
     require_claim(
         all(leads[policy].mean > critic[policy] for policy in OTHERS), "reuse leads by more than the critic does"
     )
-    require_claim(
-        count_collapses("reused_decoy", SMALL_FLAT)[0] == 0, "flat credit with 2 prompts does not collapse there"
-    )
+    fallen = [count_collapses(campaigns[policy], SMALL_FLAT)[0] for policy in OTHERS]
+    require_claim(not any(fallen), "no run of flat credit with 2 prompts collapses")
+    rates = {policy: read_areas([f"reused_rates_{policy}"]) for policy in OTHERS}
+    for policy in ("backward", "delayed"):
+        lowest, second, *_ = (np.mean([*runs.values()]) for _, runs in sorted(rates[policy]["reused"].items()))
+        require_claim(abs(lowest - second) < 0.002, f"the two lowest rates of reuse are level on {policy}")
+    decoy = list_area_leads(campaigns["decoy"], "reused")
+    lowest_run = read_final_values(campaigns["decoy"], FLAT).argmin()  # the one that collapsed
     pairs = np.concatenate([list_area_leads(each, "reused") for each in campaigns.values()])
     ends = {policy: estimate_final_lead(each, "reused") for policy, each in campaigns.items()}
     require_claim(min(each.mean for each in ends.values()) > 0, "reuse ends behind on no policy")
     return {
         "policies": render_policies(REUSE_STUDY, campaigns, "reused", "reused"),
         "tables": {policy: render_study(campaigns[policy]) for policy in OTHERS},
-        "rates": {policy: render_area_table(read_areas([f"reused_rates_{policy}"])) for policy in OTHERS},
+        "rates": {policy: render_area_table(areas) for policy, areas in rates.items()},
         "leads": {policy: parse_comparison(row) for policy, row in flat.items()},
         "small": leads,
         "ends": ends,
         "ahead": int((pairs > 0).sum()),
         "pairs": len(pairs),
         "collapse_limit": clopper_pearson_limit(0, len(pairs)),
-        "without_fallen": float(np.delete(list_area_leads(campaigns["decoy"], "reused"), FALLEN).mean()),
+        "without_fallen": float(np.delete(decoy, lowest_run).mean()),
+        "flat": {policy: mean_area(each, FLAT) for policy, each in campaigns.items()},
+        "comparisons": len(read_results(f"{REUSE_STUDY}/study")),
         "steps": average_last_counts(campaigns["delayed"], "step"),
     }
 
 
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the study."""
-    rows = {row["campaign"].removeprefix(f"{STUDY}_"): row for row in read_results(f"{STUDY}/study")}
     campaigns = {policy: name_campaign(policy) for policy in POLICIES}
-    verdicts = {policy: rows[policy]["verdict_campaign"] for policy in POLICIES}
+    rows = {policy: find_study_row(STUDY, campaign, CRITIC) for policy, campaign in campaigns.items()}
     require_claim(
-        [verdict.partition(" ")[0] for verdict in verdicts.values()]
-        == ["better", "better", "equivalent", "equivalent", "undecided:"],
+        [name_conclusion(row["verdict_campaign"]) for row in rows.values()]
+        == ["better", "better", "equivalent", "equivalent", "undecided"],
         "the critic is better on two policies, equivalent on two and undecided on one, each by itself",
     )
-    overall = [rows[policy]["verdict_study"].partition(":")[0] for policy in POLICIES]
+    overall = [name_conclusion(row["verdict_study"]) for row in rows.values()]
     require_claim(overall.count("undecided") == 4, "corrected over all five, four are undecided")
     collapses = np.array([count_collapses(campaign, CRITIC) for campaign in campaigns.values()])
     require_claim(list(collapses[:, 0]) == [0, 0, 0, 0, 1], "one run of the critic collapses, on delayed")
@@ -336,7 +340,7 @@ def collect_numbers() -> dict[str, Any]:
         "reuse": collect_reuse(),
         "everywhere": collect_reuse_on_policies(),
         "policies": render_policies(STUDY, campaigns, CRITIC, "critic"),
-        "leads": {policy: parse_comparison(rows[policy]) for policy in POLICIES},
+        "leads": {policy: parse_comparison(row) for policy, row in rows.items()},
         "ends": ends,
         "p_study": float(rows["long_chains"]["p_study"]),
         "pooled": student_estimate(np.concatenate([list_area_leads(each, CRITIC) for each in campaigns.values()])),
