@@ -10,7 +10,7 @@ from typing import Any
 from rlcredit.base.deferred_torchmetrics import defer_torchmetrics
 from rlcredit.base.exit_status import REFUSED, signal_exit_status
 from rlcredit.base.frozen_imports import freeze_imports
-from rlcredit.base.interrupts import ENDING, SignalInterrupt, raise_interrupts
+from rlcredit.base.interrupts import ENDING, SignalInterrupt, raise_interrupts, read_signal_number
 from rlcredit.base.messages import print_message
 from rlcredit.base.text_escaping import guard_output
 from rlcredit.cli.commands import COMMANDS, render_help
@@ -34,7 +34,7 @@ def main() -> None:
         try:
             _run_named_command(sys.argv[1:])
         except (KeyboardInterrupt, SignalInterrupt) as stopped:
-            number = stopped.number if isinstance(stopped, SignalInterrupt) else next(iter(stopped.args), signal.SIGINT)
+            number = read_signal_number(stopped)
             print_message(f"\ninterrupted by {signal.Signals(number).name}.")
             sys.exit(signal_exit_status(number))
 

@@ -85,10 +85,6 @@ class _SignalInFinalizer:
         signal.raise_signal(signal.SIGINT)
 
 
-def _send_in_finalizer() -> None:
-    _SignalInFinalizer()
-
-
 def _turn_into_nan(result: Any) -> Any:
     """Turn a tensor, or the log-probabilities of samples, into NaN; leave anything else as it is."""
     if isinstance(result, torch.Tensor) and result.is_floating_point():
@@ -98,14 +94,14 @@ def _turn_into_nan(result: Any) -> Any:
     return result
 
 
-ACTIONS: dict[str, Callable[[], None]] = {
+ACTIONS: dict[str, Callable[[], object]] = {
     "kill": _kill_process,
     "raise": _raise_requested_error,
     "full": _raise_disk_full,
     "hang": lambda: time.sleep(10**6),
     "slow": lambda: time.sleep(1.0),
     "nan": lambda: None,
-    "finalizer": _send_in_finalizer,
+    "finalizer": _SignalInFinalizer,
     **{name: _make_signal_sender(name) for name in ("SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP")},
 }
 

@@ -33,6 +33,11 @@ class SignalInterrupt(BaseException):
         self.status = signal_exit_status(number)
 
 
+def read_signal_number(interrupt: BaseException) -> int:
+    """Return the number of the signal behind a :class:`SignalInterrupt`, or behind a :class:`KeyboardInterrupt`."""
+    return interrupt.number if isinstance(interrupt, SignalInterrupt) else next(iter(interrupt.args), signal.SIGINT)
+
+
 @contextmanager
 def retry_swallowed(interrupt: type[BaseException], raise_again: Callable[[BaseException], None]) -> Iterator[None]:
     """Raise an interrupt again that came in a finalizer, a callback of a weak reference or of the garbage collector.

@@ -1,6 +1,5 @@
 """``rlcredit campaign``: the runs that a declaration asks for, on this machine or on a cluster."""
 
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from rlcredit.base.exit_status import signal_exit_status
 from rlcredit.base.files import write_atomically
+from rlcredit.base.interrupts import read_signal_number
 from rlcredit.base.messages import print_message
 from rlcredit.campaign.campaign_options import make_campaign_parser
 from rlcredit.campaign.campaign_record import discard_refused_campaign, lock_campaign
@@ -51,7 +51,7 @@ def run_campaign_command(args: Sequence[str]) -> int:
         return 2
     except KeyboardInterrupt as stopped:
         print_message("interrupted; the same command goes on with what is missing.")
-        return signal_exit_status(next(iter(stopped.args), signal.SIGINT))
+        return signal_exit_status(read_signal_number(stopped))
 
 
 def _render_campaign_plan(

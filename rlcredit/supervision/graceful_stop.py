@@ -11,7 +11,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from rlcredit.base.exit_status import EngineUnavailable
-from rlcredit.base.interrupts import SignalInterrupt, await_retry, retry_swallowed
+from rlcredit.base.interrupts import ENDING, SignalInterrupt, await_retry, retry_swallowed
 from rlcredit.formulas.distributed import has_other_processes, sum_over_processes
 from rlcredit.outputs.checkpoints import Checkpoints
 from rlcredit.training.module import PolicyModule
@@ -20,7 +20,7 @@ from rlcredit.training.step_state import Phase
 GRACE = 20.0
 """Seconds that a step or an evaluation may go on after a signal; schedulers kill after thirty."""
 
-HEEDED = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"))
+HEEDED = (*ENDING, signal.SIGUSR1)
 
 
 class SignalHandler:
@@ -39,7 +39,7 @@ class SignalHandler:
         self.caught: int | None = None
         self.deadline = 0.0  # by the monotonic clock
         self.training: Trainer | None = None
-        self.finishing = self.ending = self.hurried = self.waiting = False
+        self.finishing = self.ending = self.waiting = False
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
@@ -49,7 +49,7 @@ class SignalHandler:
         self._reset()
         try:
             self.install_handlers()
-            with retry_swallowed(SignalInterrupt, lambda _: self._raise_if_due()):
+            with retry_swallowed(SignalInterrupt, self._raise_if_due):
                 yield
         finally:
             self.begin_end()
@@ -58,7 +58,8 @@ class SignalHandler:
 
     def begin_end(self) -> None:
         """Let signals interrupt nothing from now on but what waits inside :meth:`allow_interrupts`."""
-        self.ending = True
+        if not self.ending:
+            self.ending, self.caught = True, None
         self.stop_timer()
 
     @contextmanager
@@ -71,8 +72,8 @@ class SignalHandler:
         """
         self.waiting = True
         try:
-            if self.hurried:
-                raise SignalInterrupt(self.caught or signal.SIGINT)
+            if self.caught is not None:
+                raise SignalInterrupt(self.caught)
             yield
         finally:
             self.waiting = False
@@ -82,7 +83,7 @@ class SignalHandler:
         for number in HEEDED:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
-        signal.signal(signal.SIGALRM, self._expire)
+        signal.signal(signal.SIGALRM, self._raise_if_due)
 
     def stop_timer(self) -> None:
         """Stop the timer; the remaining work has time limits of its own."""
@@ -90,7 +91,7 @@ class SignalHandler:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.ending:
-            self.caught, self.deadline, self.hurried = self.caught or number, time.monotonic(), True
+            self.caught, self.deadline = number, time.monotonic()
             if not self.waiting:
                 return
         elif self.caught is None:
@@ -102,10 +103,7 @@ class SignalHandler:
             self.deadline = time.monotonic()
         raise SignalInterrupt(number)
 
-    def _expire(self, number: int, frame: FrameType | None) -> None:
-        self._raise_if_due()
-
-    def _raise_if_due(self) -> None:
+    def _raise_if_due(self, *_: object) -> None:
         """Raise the signal that was caught, now if no update is half done, or else when its time is over."""
         if self.caught is None or (self.ending and not self.waiting):
             return
