@@ -76,6 +76,10 @@ class CreditOperator(OperatorContract, Callback):
         """
         collect_state(self)
 
+    def list_missing_facts(self, rollout: Rollout) -> list[str]:
+        """Return the names of the facts that this operator reads and a rollout lacks."""
+        return sorted(name for name in self.reads & OPTIONAL if getattr(rollout, name) is None)
+
     def assign_checked(self, rollout: Rollout, watch: bool = True) -> Metrics:
         """Assign credit and check that the operator keeps to its header.
 
@@ -89,7 +93,7 @@ class CreditOperator(OperatorContract, Callback):
             NotFinite: it left a field that is not finite.
 
         """
-        if missing := sorted(name for name in self.reads & OPTIONAL if getattr(rollout, name) is None):
+        if missing := self.list_missing_facts(rollout):
             raise StackError(f"{self.label} reads {missing}, which this rollout lacks. Pass them to Rollout.")
         before = {name: getattr(rollout, name) for name in FIELDS}
         tracked = {

@@ -32,7 +32,7 @@ def check_stack(callbacks: Iterable[object]) -> None:
         _refuse_partial_credit(stack, place)
         _refuse_shaped_verdicts(stack, place)
     for place in reversed(range(len(stack))):  # what feeds a dead write is dead too: the lowest is the one at fault
-        for name in sorted(stack[place].writes - find_byproducts(stack[place])):
+        for name in sorted(stack[place].writes - _find_byproducts(stack[place])):
             _refuse_dead_write(stack, place, name)
 
 
@@ -84,7 +84,7 @@ def explain_idle_operators(callbacks: Iterable[object], group_size: int, has_rea
     return [message for message in messages if message]
 
 
-def find_byproducts(operator: OperatorContract) -> frozenset[str]:
+def _find_byproducts(operator: OperatorContract) -> frozenset[str]:
     """Return the fields that an operator may write although nothing reads them: what comes with a critic's values."""
     return frozenset(["critic", "critic_weight"] if "values" in operator.writes else [])
 
@@ -182,11 +182,11 @@ def _refuse_partial_credit(stack: Sequence[OperatorContract], place: int) -> Non
 
 def _refuse_shaped_verdicts(stack: Sequence[OperatorContract], place: int) -> None:
     """Refuse an operator of rewards of one and zero where an operator has made other numbers of them."""
-    operator = stack[place]
+    operator, binary = stack[place], stack[place].name_binary_operator()
     shaping = next((other for other in stack if "rewards" in other.writes and other is not operator), None)
-    if shaping is not None and "rewards" in operator.reads and operator.name_binary_operator():
+    if shaping is not None and "rewards" in operator.reads and binary:
         raise StackError(
-            f"{operator.name_binary_operator()} takes rewards of one for right and zero for wrong, and "
+            f"{binary} takes rewards of one for right and zero for wrong, and "
             f"{_operator_name(shaping)} makes other numbers of them. Keep only one of the two in trainer.callbacks."
         )
 

@@ -41,7 +41,7 @@ def rehearse_stack(stack: Sequence[OperatorContract], group_size: int) -> list[s
     with isolate_rng(), torch.random.fork_rng(devices=[]):
         for operator in stack:
             name = type(operator).__name__
-            if not isinstance(operator, CreditOperator) or _is_run_dependent(operator):
+            if not isinstance(operator, CreditOperator) or _is_run_dependent(operator, rollout):
                 passed_over.append(name)
                 continue
             try:
@@ -57,19 +57,19 @@ def rehearse_stack(stack: Sequence[OperatorContract], group_size: int) -> list[s
     return passed_over
 
 
-def _is_run_dependent(operator: CreditOperator) -> bool:
+def _is_run_dependent(operator: CreditOperator, rollout: Rollout) -> bool:
     """Whether an operator needs something from the run: a model, an oracle, or what only a trainer knows.
 
     An operator around another needs what that one does.
     """
     inner = [value for value in vars(operator).values() if isinstance(value, CreditOperator)]
     if inner:
-        return any(map(_is_run_dependent, inner))
+        return any(_is_run_dependent(each, rollout) for each in inner)
     cls = type(operator)
     hooks = ("setup", "on_train_batch_start", "on_fit_start", "on_train_start")
     takes = any(getattr(cls, hook) is not getattr(CreditOperator, hook) for hook in hooks)
-    needs = {"oracle", "hidden", "lookahead", "task_rewards"} & operator.reads
-    return bool(operator.costly or needs or takes or cls.assign is CreditOperator.assign)
+    missing = bool(operator.list_missing_facts(rollout))
+    return operator.costly or missing or takes or cls.assign is CreditOperator.assign
 
 
 def make_trial_rollout(group_size: int) -> Rollout:

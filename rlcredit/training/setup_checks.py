@@ -92,12 +92,12 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
         _refuse_whole_readers(module, trainer)
         _refuse_idle_processes(trainer.world_size, task)
     _refuse_oracle_ahead(module, trainer)
+    callbacks = read_callbacks(trainer)
     if task.has_real_rewards:
-        given = "data.rewards gives any numbers"
-        refuse_binary_operators(read_callbacks(trainer), given, "leave out data.rewards")
+        refuse_binary_operators(callbacks, "data.rewards gives any numbers", "leave out data.rewards")
     else:
-        refuse_narrow_histograms(read_callbacks(trainer))
-        _refuse_missing_rewards(read_callbacks(trainer))
+        refuse_narrow_histograms(callbacks)
+        _refuse_missing_rewards(callbacks)
     for asked in task.held_out_sets:
         asked.choose_k(module.pass_k, module.validation.completions)
     _refuse_uneven_prompts(module, trainer, task)
