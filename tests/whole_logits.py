@@ -100,10 +100,10 @@ def surrogate(loss, log_ratio, gain):
     return ratio * gain
 
 
-def differentiate(module, value):
+def differentiate(module, value, retain_graph=False):
     """Return the gradient of a value by the name of each trained weight."""
     weights = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
-    parts = torch.autograd.grad(value, list(weights.values()), materialize_grads=True)
+    parts = torch.autograd.grad(value, list(weights.values()), materialize_grads=True, retain_graph=retain_graph)
     return dict(zip(weights, parts))
 
 

@@ -135,6 +135,7 @@ def measure_card_batch(
             accelerator=settings["accelerator"],
             precision=settings["precision"],
             devices=1,
+            deterministic=True,
             default_root_dir=kept or folder,
             logger=False,
             limit_val_batches=0,

@@ -207,7 +207,8 @@ class RolloutCardBuilder:
     def _make_module(self, policy: Policy) -> tuple[PolicyModule, Trainer]:
         quiet = dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary", "enable_checkpointing"), False)
         sampling = Sampling(temperature=self.temperature)
-        return PolicyModule(policy=policy, sampling=sampling), Trainer(accelerator="cpu", devices=1, **quiet)
+        trainer = Trainer(accelerator="cpu", devices=1, deterministic=True, **quiet)
+        return PolicyModule(policy=policy, sampling=sampling), trainer
 
     def _compute_gradients(self, policy: Policy, credited: Rollout) -> NDArray[np.float32]:
         """Return the gradient of the loss of each prompt."""

@@ -12,6 +12,7 @@ from lightning.pytorch import Trainer
 from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.contract import OperatorContract, select_operators
 from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operators
+from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.losses import PolicyLoss
 from rlcredit.policy.policy_sizes import find_policy_sizes
 from rlcredit.preflight.memory import estimate_memory
@@ -35,6 +36,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
         ("loss", f"{render_call(module.loss)}{_render_papers(module.loss)}"),
         ("optimizer", _describe_optimizer(module)),
         ("schedule", _describe_schedule(trainer, module, task)),
+        ("repeats", _describe_repetition(module)),
     ]
     found = estimate_memory(trainer, module, task)
     missing = (
@@ -190,6 +192,19 @@ def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> st
     )
     every = trainer.val_check_interval
     return f"{trainer.max_steps} steps, {generations:,} completions{sampled}; every {every} steps {asked}"
+
+
+def _describe_repetition(module: PolicyModule) -> str:
+    """Return whether the same command gives the same run again, and what stands against it."""
+    mode = torch.get_deterministic_debug_mode()
+    reasons = {
+        "trainer.deterministic is false": mode == 0,
+        "trainer.deterministic only warns of sums without a fixed order": mode == 1,
+        "a server draws the completions": not isinstance(module.engine, InProcessEngine),
+        "micro_batch_size: auto follows the memory that is free": module.micro_batches.size == "auto",
+    }
+    found = "; ".join(reason for reason, holds in reasons.items() if holds)
+    return f"not bit for bit: {found}" if found else "bit for bit, with these versions, threads and devices"
 
 
 def render_call(thing: Any) -> str:

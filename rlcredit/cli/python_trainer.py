@@ -54,5 +54,6 @@ def make_trainer(
         "enable_progress_bar": False,
         "enable_model_summary": False,
         "use_distributed_sampler": False,
+        "deterministic": True,
     }
     return Trainer(**{**settings, **more})

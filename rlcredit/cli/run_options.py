@@ -45,6 +45,7 @@ TRAINER_DEFAULTS = {
     "enable_progress_bar": False,
     "enable_model_summary": False,
     "use_distributed_sampler": False,
+    "deterministic": True,
 }
 """Defaults that differ from Lightning's."""
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.formulas.distributed import rank_and_world_size
+from rlcredit.formulas.running_sums import running_sums
 
 VALIDATION = 2**63
 """Step number of validation noise, so that it never repeats the noise of a training step."""
@@ -185,7 +186,7 @@ def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
         tensor([1, 1, 3])
 
     """
-    cumulated = probabilities.cumsum(-1, dtype=torch.float64)
+    cumulated = running_sums(probabilities, dtype=torch.float64)
     total = cumulated[:, -1:]
     # A target rounded up to the total would fall behind the last token that can occur.
     target = torch.minimum(uniform.view(len(uniform), -1) * total, torch.nextafter(total, torch.zeros_like(total)))

@@ -11,6 +11,8 @@ from typing import Protocol
 
 from torch import Tensor
 
+from rlcredit.formulas.running_sums import running_sums
+
 
 class TokenFilter(Protocol):
     """A filter that removes tokens."""
@@ -75,7 +77,7 @@ class TopP:
         if self.p == 1:
             return probabilities
         falling, order = probabilities.double().sort(dim=-1, descending=True, stable=True)
-        above = falling.cumsum(-1) - falling  # probability of the tokens in front
+        above = running_sums(falling) - falling  # probability of the tokens in front
         kept = above < self.p * falling.sum(-1, keepdim=True)
         kept[:, 0] = True
         return probabilities.where(kept.gather(1, order.argsort(-1)), 0)

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from rlcredit.formulas.running_sums import running_sums
+
 SURPRISE = 1.0
 """Surprisal in nats beyond which a token counts as a surprise."""
 
@@ -26,8 +28,8 @@ def prefix_statistics(surprisals: Tensor) -> Tensor:
     """
     before = torch.cat([torch.zeros_like(surprisals[:, :1]), surprisals[:, :-1]], 1).float()
     length = torch.arange(before.shape[1], device=before.device).expand(before.shape) / LENGTH
-    surprises = (before > SURPRISE).float().cumsum(1)
-    return torch.stack([before, before.cumsum(1), before.cummax(1).values, surprises, length], -1)
+    surprises = (before > SURPRISE).cumsum(1).float()
+    return torch.stack([before, running_sums(before), before.cummax(1).values, surprises, length], -1)
 
 
 def extended_statistics(statistics: Tensor, surprisals: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from torch import Tensor
 from rlcredit.formulas.distributed import pooled_mean_var
 from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.masked import last_token_mask, masked_mean
+from rlcredit.formulas.running_sums import running_sums
 
 
 def generalized_advantages(rewards: Tensor, values: Tensor, mask: Tensor, lam: float | Tensor) -> Tensor:
@@ -69,7 +70,7 @@ def process_returns(rewards: Tensor, mask: Tensor, judged: Tensor, group_size: i
     others = judged.view(-1, group_size).sum(-1).repeat_interleave(group_size) - judged.long()
     counted = mask & (judged & (others > 0))[:, None]
     centred = (rewards - means[:, None]).where(counted, 0)
-    return centred.flip(1).cumsum(1).flip(1).where(counted, 0)
+    return running_sums(centred.flip(1)).flip(1).where(counted, 0)
 
 
 def following_values(rewards: Tensor, values: Tensor, mask: Tensor) -> Tensor:

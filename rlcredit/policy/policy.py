@@ -127,8 +127,24 @@ class PromptContext:
         """Return a cache with a row for every completion, and leave this one as it is."""
         cache = copy.copy(self.cache)
         cache.layers = [copy.copy(layer) for layer in self.cache.layers]
-        cache.batch_select_indices(self.of)
+        for layer in cache.layers:
+            _select_cache_rows(layer, self.of)
         return cache
+
+
+def _select_cache_rows(layer: Any, rows: Tensor) -> None:
+    """Select rows of a layer's keys and values; one that comes several times gets its gradients in a fixed order.
+
+    The gradient of transformers' own ``keys[rows]`` is added in the order in which threads arrive, but in torch's
+    deterministic mode; that of ``index_select`` is not, on the CPU.
+    """
+    from transformers.cache_utils import DynamicLayer  # noqa: PLC0415
+
+    if type(layer).batch_select_indices is not DynamicLayer.batch_select_indices:
+        layer.batch_select_indices(rows)
+        return
+    layer.keys = layer.keys.index_select(0, rows)
+    layer.values = layer.values.index_select(0, rows)
 
 
 @functools.cache
@@ -371,7 +387,8 @@ class Policy(nn.Module):
 
         """
         # Position i predicts token i + 1: the last prompt token predicts the first completion token.
-        first, inputs, cache = context.hidden[context.of], completion_ids[:, :-1], context.expand_cache()
+        first = context.hidden.index_select(0, context.of)
+        inputs, cache = completion_ids[:, :-1], context.expand_cache()
         if not inputs.shape[1]:
             if not self.is_sharded:
                 return first, cache

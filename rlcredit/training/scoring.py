@@ -200,7 +200,7 @@ class RolloutScorer:
         if read.alternatives is None:
             return sampled
         numbers, others = read.alternatives.select_rows(rows, len(read.mask))
-        predicting = states[others.rows, others.places]
+        predicting = states.flatten(0, 1).index_select(0, others.rows * states.shape[1] + others.places)
         logprobs = self.policy.score_states(predicting, others.tokens, self.temperature).logprobs
         return *sampled, torch.zeros_like(read.alternatives.logprobs).index_copy(0, numbers, logprobs)
 
