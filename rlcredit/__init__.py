@@ -9,7 +9,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from rlcredit.base.lazy_names import load_lazy_name
-from rlcredit.config.former_names import keep_former_names_importable
 
 if TYPE_CHECKING:
     from rlcredit.campaign.recorded_campaign import RecordedCampaign, read_campaign
@@ -98,5 +97,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-keep_former_names_importable()
 warnings.filterwarnings("ignore", message="IProgress not found")  # progress bars of libraries, which no cell shows

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.config import strict_yaml
-from rlcredit.config.former_names import resolve_former_path
 from rlcredit.config.json_shapes import read_stored_json
 from rlcredit.run_folder.layout import RunFolder
 
@@ -46,7 +45,7 @@ def hash_config(config: Any) -> str:
 def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("declared", "executed")) -> list[str]:
     """Return one line for each leaf that differs, with both values; types count, so 1 is not true.
 
-    A dotted path and its former form are one value. An argument that one side does not have is equal to its default on
+    An argument that one side does not have is equal to its default on
     the other if this is None, or one of :data:`NEW_DEFAULTS`: a version that lacks an argument acts as if it were not
     given.
 
@@ -60,8 +59,6 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
         ['model.eta: declared 0.5, executed nothing']
         >>> list_differences({"lr": 0.1}, {"lr": 0.1, "rewards": None, "solved_at": 1.0})
         []
-        >>> list_differences({"by": "rlcredit.engines.in_process"}, {"by": "rlcredit.decoding.in_process"})
-        []
 
     """
     before, after = flatten_config(declared), flatten_config(executed)
@@ -70,7 +67,7 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
         value = leaves.get(name)
         if value is None or NEW_DEFAULTS.get(name.rpartition(".")[2]) == value:
             return ABSENT
-        return repr(resolve_former_path(value)) if isinstance(value, str) else shown(leaves, name)
+        return shown(leaves, name)
 
     def shown(leaves: Mapping[str, Any], name: str) -> str:
         return repr(leaves[name]) if name in leaves else ABSENT

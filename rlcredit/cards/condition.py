@@ -21,7 +21,6 @@ from rlcredit.config import code_fingerprint
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.class_paths import collect_argument_hints, find_hint_classes, list_parameter_names
 from rlcredit.config.config_expansion import expand_call_forms
-from rlcredit.config.former_names import resolve_former_path
 from rlcredit.config.paths import extend_import_path, find_config_file, find_configs_folder
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.credit.catalogue import find_operator_classes, find_usual_writer, load_operator
@@ -345,7 +344,6 @@ def _import_file_operators(path: Path) -> list[type[CreditOperator]]:
 
 
 def _resolve_class_path(named: str, arguments: Mapping[str, Any]) -> CardCondition:
-    named = resolve_former_path(named)
     by_name = {cls.__name__: cls for cls in find_operator_classes()}
     by_path = {f"{cls.__module__}.{cls.__name__}": cls for cls in by_name.values()}
     if cls := by_name.get(named) or by_path.get(named):

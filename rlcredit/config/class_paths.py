@@ -14,7 +14,6 @@ from typing import Any
 import jsonargparse
 
 from rlcredit.config.error_messages import MARK, describe_exception
-from rlcredit.config.former_names import resolve_former_path
 from rlcredit.config.jsonargparse_patches import (
     import_unchecked,
     patch_call_form,
@@ -60,9 +59,8 @@ def patch_jsonargparse() -> None:
 def import_class_path(path: Any, *args: Any, **kwargs: Any) -> Any:
     """Import what a configuration names, unless it is refused."""
     refuse_invalid_class_path(path)
-    present = resolve_former_path(path) if _is_dotted_path(path) else path
     try:
-        obj = import_unchecked(present, *args, **kwargs)
+        obj = import_unchecked(path, *args, **kwargs)
     except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
         if not _is_dotted_path(path):
             raise
@@ -176,7 +174,7 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     mapping = _view_as_mapping(config)
     owner, arguments, inside = next(find_hint_classes(hint), None), mapping, key
     if isinstance(path := mapping.get("class_path"), str):
-        owner = import_unchecked(resolve_former_path(path))
+        owner = import_unchecked(path)
         _refuse_wrong_class(path, owner, tuple(find_hint_classes(hint)), key)
         inside = f"{key}.init_args"
         arguments = {**_view_as_mapping(mapping.get("init_args")), **_view_as_mapping(mapping.get("dict_kwargs"))}
@@ -237,7 +235,7 @@ def find_named_class(name: Any, bases: Sequence[type]) -> type | None:
 
 def _find_imported_class(path: str) -> type | None:
     """Return the class at a dotted path in a module that is already imported; a message imports nothing."""
-    module, _, name = resolve_former_path(path).rpartition(".")
+    module, _, name = path.rpartition(".")
     named = vars(sys.modules[module]).get(name) if module in sys.modules else None
     return named if isinstance(named, type) else None
 

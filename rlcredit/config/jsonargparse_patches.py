@@ -39,8 +39,8 @@ def import_unchecked(path: str, *args: Any, **kwargs: Any) -> Any:
 def patch_class_import(import_checked: Callable[..., Any]) -> None:
     """Have another function import everything that a configuration names.
 
-    Without it a configuration runs code of every module it names before anything can refuse it, and former names lead
-    nowhere. A mapping where anything is accepted stays a mapping, even one with a ``class_path``.
+    Without it a configuration runs code of every module it names before anything can refuse it. A mapping
+    where anything is accepted stays a mapping, even one with a ``class_path``.
 
     Args:
         import_checked: Function that imports what a path names or raises a ValueError.

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from rlcredit.config.former_names import resolve_former_path
-
 Definition = ast.ClassDef | ast.FunctionDef
 INSTALLED = {"site-packages", "dist-packages"}
 """Folders of what others have made."""
@@ -23,7 +21,7 @@ LINKS = 8
 
 
 def locate_module(path: str) -> tuple[ModuleSpec | None, list[str]]:
-    """Return the deepest module on a path and the names that remain behind it; a former path leads where it is now.
+    """Return the deepest module on a path and the names that remain behind it.
 
     Example:
         >>> module, rest = locate_module("json.decoder.JSONDecoder.decode")
@@ -31,7 +29,7 @@ def locate_module(path: str) -> tuple[ModuleSpec | None, list[str]]:
         ('json.decoder', ['JSONDecoder', 'decode'])
 
     """
-    parts = resolve_former_path(path).split(".")
+    parts = path.split(".")
     spec = _find_top_module(parts[0])
     for place, part in enumerate(parts[1:], start=1):
         inner = _find_submodule(spec, part) if spec else None

@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from rlcredit.config.former_names import load_former_name
-
 
 def __getattr__(name: str) -> Any:
-    """Return what a module of this name held before it became a package."""
-    return load_former_name(f"{__name__}.{name}")
+    """Return what configurations name by the room; its module is imported when it is asked for."""
+    if name not in ("LoRA", "Policy"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rlcredit.policy import policy  # noqa: PLC0415
+
+    return getattr(policy, name)

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rlcredit.config.former_names import resolve_former_path
-
 
 def import_user_callable(path: str, folder: str, signature: str) -> Callable[..., Any]:
     """Import a function, or instantiate a class without arguments.
@@ -23,7 +21,7 @@ def import_user_callable(path: str, folder: str, signature: str) -> Callable[...
 
     """
     sys.path.append(folder)
-    module, _, name = resolve_former_path(path).rpartition(".")
+    module, _, name = path.rpartition(".")
     found = getattr(importlib.import_module(module), name)
     function = found() if inspect.isclass(found) else found
     if not callable(function):
