@@ -52,6 +52,9 @@ _RELATIONS = frozenset(
     )
 )
 """Commands that no value has, whatever its reference has."""
+_BOUND = re.compile(r"(\\(?:sum|prod)\s*_\{\s*[A-Za-z]\s*)=")
+SEVERAL = re.compile(r"(\\(?:max|min|gcd|lcm))\s*(?:\(|\\\{)((?:[^(){}]|\([^()]*\)|\{[^{}]*\})*)(?:\)|\\\})")
+"""Functions of several values, which commas separate."""
 _SCIENTIFIC = re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)")
 
 
@@ -72,7 +75,8 @@ def is_finished_expression(text: str, allowed: str = "") -> bool:
         [False, False, False, False, False]
 
     """
-    text = _SCIENTIFIC.sub(r"\1 \\cdot 10^{\2}", text)
+    text = _BOUND.sub(r"\1-", _SCIENTIFIC.sub(r"\1 \\cdot 10^{\2}", text))
+    text = SEVERAL.sub(lambda each: f"{each[1]}({each[2].replace(',', ')+(')})", text)
     tokens, end = list[tuple[str, str]](), 0
     while end < len(text):
         token = _TOKEN.match(text, end)

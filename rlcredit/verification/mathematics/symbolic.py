@@ -1,13 +1,14 @@
 """Equality of values by computer algebra; a module of its own so that its worker stays small."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from rlcredit.verification.fault_attribution import judge_or_blame
+from rlcredit.verification.mathematics.agreement import has_constant_ratio, is_same_function
 from rlcredit.verification.mathematics.equality import UndecidedError, UnreadableReferenceError
-from rlcredit.verification.mathematics.expressions import ExactEquality
+from rlcredit.verification.mathematics.expressions import SEVERAL, ExactEquality
 from rlcredit.verification.mathematics.reference_kinds import is_equal_answer
 from rlcredit.verification.worker_process import import_submodules, warm_up_judge
 
@@ -22,17 +23,6 @@ NEVER_ASKED = frozenset(
 """Modules of sympy that are no mathematics: printers, plots, tests, examples, what is deprecated or compiles."""
 
 _WARM_UP = (("x+1", "1+x"), ("2", r"\frac{1}{2}"), (r"\sqrt{8}", r"2\sqrt{2}"), (r"\sin{x}", "x"), ("2x = y", "y = 2x"))
-_DIGITS = 60
-"""To which two numbers that no algebra tells apart must agree."""
-
-_POINTS = (
-    ("0.7315", "2.3319"),
-    ("1.6127", "0.4471"),
-    ("2.9713", "3.1771"),
-    ("-1.3137", "-0.8123"),
-    ("0.2391", "-2.7093"),
-)
-"""Values for the names in an expression, alternating by their order; some positive, some not."""
 
 
 def make_symbolic_judge() -> Callable[..., float | None]:
@@ -109,6 +99,7 @@ def _parse_reference(text: str) -> Any:
 
 
 _REWRITTEN = (
+    (SEVERAL, r"\1(\2)"),
     (re.compile(r"\\text\{\s*([^{}]*?)\s*\}"), r"\1"),
     (re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)"), r"\1 \\cdot 10^{\2}"),
     (re.compile(r"(\d+(?:\.\d+)?|[A-Za-z]|\\[a-z]+ ?)\s*\^\{\\circ\}"), r"(\1 \\cdot \\frac{\\pi}{180})"),
@@ -171,40 +162,8 @@ def is_same_value(ours: Any, theirs: Any) -> bool:
     difference = ours - theirs
     if difference.is_Rational:
         return bool(difference == 0)
-    agreed = _compare_at_points(ours, theirs)
-    if agreed:
-        return all(agreed)
-    return bool(sympy.simplify(difference) == 0)
-
-
-def _compare_at_points(ours: Any, theirs: Any) -> list[bool]:
-    """Return whether two expressions agree at each point at which both have a value, up to the first where not."""
-    agreed = list[bool]()
-    for our, their in _evaluate_at_points(ours, theirs):
-        agreed.append(_is_numerically_equal(our, their))
-        if not agreed[-1]:
-            break
-    return agreed
-
-
-def _evaluate_at_points(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the values of two expressions at each point at which both are finite, and both real or neither."""
-    import sympy  # noqa: PLC0415
-
-    names = sorted(ours.free_symbols | theirs.free_symbols, key=str)
-    for point in _POINTS if names else _POINTS[:1]:
-        at = {name: sympy.Rational(point[n % 2]) + sympy.Rational(n // 2, 7) for n, name in enumerate(names)}
-        our, their = (each.subs(at).evalf(_DIGITS) for each in (ours, theirs))
-        numbers = our.is_number and their.is_number and our.is_finite and their.is_finite
-        if numbers and bool(our.is_real) == bool(their.is_real):
-            yield our, their
-
-
-def _is_numerically_equal(our: Any, their: Any) -> bool:
-    import sympy  # noqa: PLC0415
-
-    size = max(abs(our), abs(their))
-    return bool(size == 0 or abs(our - their) / size < sympy.Float(10) ** (10 - _DIGITS))
+    same = is_same_function(ours, theirs)
+    return bool(sympy.simplify(difference) == 0) if same is None else same
 
 
 def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
@@ -213,17 +172,10 @@ def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
     if ours.free_symbols != theirs.free_symbols or not ours.free_symbols:
         return False
     ours, theirs = ours.doit(), theirs.doit()
-    tops = [sympy.numer(sympy.together(each)) for each in (ours, theirs)]
-    return any(_has_constant_ratio(our, their, positive) for our, their in ((ours, theirs), tops))
-
-
-def _has_constant_ratio(ours: Any, theirs: Any, positive: bool) -> bool:
-    values = [(our, their) for our, their in _evaluate_at_points(ours, theirs) if our != 0 and their != 0]
-    ratios = [our / their for our, their in values]
-    return (
-        len(ratios) > 1
-        and all(_is_numerically_equal(ratio, ratios[0]) for ratio in ratios)
-        and (not positive or ratios[0] > 0)
+    if has_constant_ratio(ours, theirs, positive):
+        return True
+    return not positive and has_constant_ratio(
+        *(sympy.numer(sympy.together(each)) for each in (ours, theirs)), positive
     )
 
 
