@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,7 @@ _POINTS = (
 )
 """Values for the names in an expression, alternating by their order; some positive, some not."""
 
-_BROKEN = frozenset("Abs sign log arg Heaviside asin acos atan acot asec acsc acosh atanh acoth".split())
+_BROKEN = frozenset(re.findall(r"\w+", "Abs sign log arg Heaviside asin acos atan acot asec acsc acosh atanh acoth"))
 """Functions of sympy that are not smooth everywhere, or have several values."""
 _SATURATED = frozenset(["tanh", "coth", "sech", "csch", "erf", "erfc"])
 """Functions whose values approach a number as fast as an exponential function does."""
@@ -81,11 +82,11 @@ def _find_number_kind(value: Any) -> str | None:
 
 
 def is_zero(value: Any) -> bool | None:
-    """Whether a number is zero: exactly for rational ones, and by a bound on their size for others; None if too long.
+    """Whether a number is zero: exactly for rational ones, by a bound on their size for others; None if too long.
 
-    A sum, product or root of integers that is not zero is at least ``2 ** -(degree * bits)`` (Burnikel, Funke, Mehlhorn,
-    Schirra and Schmitt, "A separation bound for real algebraic expressions", 2001). The same bound, with four times the
-    degree, stands for numbers with other functions, of which none is known.
+    A sum, product or root of integers that is not zero is at least ``2 ** -(degree * bits)`` (Burnikel, Funke,
+    Mehlhorn, Schirra and Schmitt, "A separation bound for real algebraic expressions", 2001). The same bound, with four
+    times the degree, stands for numbers with other functions, of which none is known.
     """
     import sympy  # noqa: PLC0415
 

@@ -136,6 +136,16 @@ def _is_well_formed(tokens: list[tuple[str, str]]) -> bool:
     return True
 
 
+_SHORT_WORDS = frozenset(
+    re.findall(r"\w+", "ad ah am an as at be do go ha he hi id if in is it me my no of oh ok on or ox so to up us we")
+)
+
+
+def is_product_of_letters(reference: str) -> bool:
+    """Whether a reference is two letters that are no word: ``ax``."""
+    return re.fullmatch(r"[a-z]{2}", reference) is not None and reference not in _SHORT_WORDS
+
+
 class ExactEquality:
     """Equality of rational numbers, and of texts; all else is left to computer algebra.
 
