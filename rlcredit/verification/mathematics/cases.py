@@ -44,6 +44,23 @@ def _split_value_from_condition(text: str) -> list[str]:
     return cells if len(cells) == 2 else split_outside_brackets(text, ",")
 
 
+def write_system(text: str) -> str:
+    """Return the equations of a system as a list; any other text as it is."""
+    table = read_table(text)
+    system = table is not None and table.kind == "cases" and not read_cases(text)
+    return ", ".join(cell for row in table.rows for cell in row) if table and system else text
+
+
+def is_system(reference: str) -> bool:
+    """Whether a reference is a system of equations."""
+    return write_system(reference) != reference
+
+
+def is_same_system(answer: str, reference: str, compare: AnswerEquality) -> bool:
+    """Whether an answer is the same equations, or values, one below the other or beside each other."""
+    return compare.is_equal(write_system(answer), write_system(reference))
+
+
 def is_function_by_cases(reference: str) -> bool:
     """Whether a reference is a function by cases."""
     return bool(read_cases(reference))

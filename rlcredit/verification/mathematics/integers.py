@@ -107,7 +107,10 @@ _BASES = {
     },
     **{"eleven": "11", "twelve": "12", "sixteen": "16", "binary": "2", "octal": "8", "hexadecimal": "16", "hex": "16"},
 }
-_DIGITS = r"(?P<sign>-?)\s*(?P<digits>[0-9][0-9A-Fa-f]*(?: [0-9A-Fa-f]+)*(?:\.[0-9A-Fa-f]+)?|[A-F]{2,}(?=\W*16))"
+_DIGITS = (
+    r"(?P<sign>-?)\s*(?P<digits>[0-9][0-9A-Fa-f]*(?: [0-9A-Fa-f]+)*(?:\.[0-9A-Fa-f]+)?"
+    r"|\.[0-9A-Fa-f]+|[A-Fa-f]{2,}(?=[\W_]*(?:(?:in )?base\W*)?(?:16|hex)))"
+)
 _BASED = re.compile(rf"{_DIGITS}\s*(?:_\s*(?:base[ -]?)?|(?:in )?base[ -]?)\s*(?P<base>\w+)")
 _NAMED_BASE = re.compile(rf"{_DIGITS} (?:in )?(?P<base>binary|octal|hexadecimal|hex)")
 _PREFIXED = re.compile(r"(?P<sign>-?)0(?P<base>[box])(?P<digits>[0-9A-Fa-f]+)")

@@ -21,10 +21,7 @@ _TABLE = re.compile(
 _NAMED = re.compile(
     r"(?![\d-])(?!.*\\(?:equiv|quad|text))(?!.*\b(?:not|or|and|isn)\b)(?=[^=]*[A-Za-z])[A-Za-z\\^_{}()'\s0-9-]+=\s*|\s*"
 )
-_UNIT_VECTOR = re.compile(
-    r"(?P<factor>.*?)\s*(?:\\cdot\s*)?(?:\\(?:hat|vec|bar|widehat)\s*\{\s*)?\\?(?P<axis>[ijk])(?:math)?\s*\}?",
-    re.DOTALL,
-)
+_UNIT_VECTOR = re.compile(r"(?P<factor>.*?)\s*(?:\\cdot\s*)?(?P<axis>[ijk])", re.DOTALL)
 _OTHER_AXIS = re.compile(r"(?<![A-Za-z\\])[ijk](?![A-Za-z])")
 
 
@@ -57,10 +54,10 @@ def read_table(text: str) -> Table | None:
 
 
 def read_unit_vectors(text: str) -> list[str]:
-    r"""Return the three components of a sum of unit vectors; none if a text is no such sum.
+    """Return the three components of a sum of unit vectors; none if a text is no such sum.
 
     Example:
-        >>> read_unit_vectors(r"3i - 2\hat{j}"), read_unit_vectors("3 + 2i")
+        >>> read_unit_vectors("3i - 2j"), read_unit_vectors("3 + 2i")
         (['3', '-2', '0'], [])
 
     """
@@ -72,8 +69,7 @@ def read_unit_vectors(text: str) -> list[str]:
             return []
         factor = re.sub(r"^-\s*", "-", found["factor"])
         components[found["axis"]] = factor + "1" * (factor in ("", "-"))
-    several = len(components) > 1 or (components and "hat" in text)
-    return [components.get(axis, "0") for axis in "ijk"] if several else []
+    return [components.get(axis, "0") for axis in "ijk"] if len(components) > 1 else []
 
 
 def read_vector(text: str) -> list[str]:

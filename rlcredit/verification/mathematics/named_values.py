@@ -143,7 +143,7 @@ def read_chain_value(answer: str, compare: AnswerEquality) -> str:
 
 _SYMBOL = re.compile(r"\\text\{[^{}]*\}|(?:\\[A-Za-z]+|[A-Za-z])(?:_\{\w+\})?")
 _COMMAND_END = re.compile(r"\\[A-Za-z]+$")
-_BOUND = re.compile(rf"(\\?[A-Za-z]+'*)\s*(?:\(\s*({_ONE}(?:\s*,\s*{_ONE})*)\s*\)|_\{{\s*([i-t])\s*\}})")
+_BOUND = re.compile(rf"(\\?[A-Za-z]+'*(?:\^\{{-1\}})?)\s*(?:\(\s*({_ONE}(?:\s*,\s*{_ONE})*)\s*\)|_\{{\s*([i-t])\s*\}})")
 
 
 def rename_letters(text: str, names: Mapping[str, str]) -> str:

@@ -31,7 +31,7 @@ _EXCEPT = re.compile(
 )
 _REAL_NAME = re.compile(r"^\\?[A-Za-z]\s*\\in\s*\\mathbb\s*\{?R\}?\s*[,:]\s*(?=\\?[A-Za-z]\s*(?:\\|<|>))")
 _SIZE = re.compile(r"\|([^|]+)\|")
-_NUMBER = r"(?:\d+(?:\.\d+)?|\\frac\{\d+\}\{\d+\})"
+_NUMBER = r"(?:\d+(?:\.\d+|\s*/\s*\d+)?|\\frac\{\d+\}\{\d+\})"
 _TERM = re.compile(
     rf"(?P<sign>[+-]?)\s*(?:(?P<number>{_NUMBER})?\s*(?:\\cdot\s*)?(?P<name>(?!\\frac)\\?[A-Za-z]+(?:_\{{\w+\}})?)"
     rf"|\\frac\{{\s*(?P<top>[A-Za-z])\s*\}}\{{(?P<bottom>\d+)\}}|(?P<constant>{_NUMBER}))\s*"

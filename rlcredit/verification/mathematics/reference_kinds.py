@@ -46,6 +46,7 @@ KINDS: tuple[ReferenceKind, ...] = (
     ReferenceKind("congruence", integers.is_congruence, integers.is_same_congruence),
     ReferenceKind("matrix", matrices.is_matrix, matrices.is_same_matrix),
     ReferenceKind("function by cases", cases.is_function_by_cases, cases.is_same_function_by_cases),
+    ReferenceKind("system of equations", cases.is_system, cases.is_same_system),
     ReferenceKind("continued fraction", integers.is_continued_fraction, integers.is_same_continued_fraction),
     ReferenceKind("sequence that goes on", sets.has_ellipsis, sets.is_same_sequence),
     ReferenceKind("family of values", relations.is_family, relations.is_same_family),

@@ -2,6 +2,7 @@ r"""Sets, tuples, lists, named values, and sequences that go on."""
 
 import re
 
+from rlcredit.verification.mathematics.cases import write_system
 from rlcredit.verification.mathematics.equality import AnswerEquality
 from rlcredit.verification.mathematics.matrices import is_same_vector, read_unit_vectors, read_vector
 from rlcredit.verification.mathematics.named_values import (
@@ -57,9 +58,9 @@ def is_bracketed_tuple(reference: str) -> bool:
 
 
 _LABEL = re.compile(
-    r"(?:[A-Z]|\\text\{\s*(?:[A-Z]|(?:the )?(?:point|vector|coordinates|(?:ordered )?pair)(?: [A-Z])?(?: is| are)?)"
-    r"\s*\})\s*(?=\(|\\langle)",
-    re.IGNORECASE,
+    r"^(?:[A-Z]|\\text\{\s*[A-Z]\s*\}"
+    r"|\\text\{\s*(?i:(?:the )?(?:point|vector|coordinates|(?:ordered )?pair)(?: [A-Z])?(?: is| are)?)\s*\})"
+    r"\s*(?=\(|\\langle)"
 )
 
 
@@ -70,7 +71,7 @@ def is_same_tuple(answer: str, reference: str, compare: AnswerEquality) -> bool:
     rows, theirs = list_named_values(answer), _split_elements(reference)
     if len(rows) > 1 or (rows and len(rows[0]) > 1):
         return len(rows) == 1 and has_same_items_in_order(rows[0], read_vector(reference) or theirs, compare)
-    answer = _LABEL.sub("", drop_leading_name(answer), count=1)
+    answer = _LABEL.sub("", drop_leading_name(answer))
     if read_vector(reference) and read_vector(answer):
         return is_same_vector(answer, reference, compare)
     ours, brackets = read_brackets(answer), read_brackets(reference)
@@ -108,6 +109,7 @@ def has_named_values(reference: str) -> bool:
 
 def is_same_assignment(answer: str, reference: str, compare: AnswerEquality) -> bool:
     """Whether an answer gives the same values to the same names; without names the values, in the names' order."""
+    answer = write_system(answer)
     ours, theirs = read_assignments(answer), read_assignments(reference)
     assert theirs is not None
     if ours is not None:

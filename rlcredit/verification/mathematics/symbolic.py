@@ -111,6 +111,7 @@ _REWRITTEN = (
     (re.compile(r"\^\{\+"), "^{"),
     (re.compile(r"(?<![A-Za-z\\])([ei])\s*\("), r"\1 \\cdot ("),
     (re.compile(r"\)\s*(?=\d)"), r") \\cdot "),
+    (re.compile(r"(?<![\d.}])(\d+)\s*(\\frac\{\d+\}\{\d+\})"), r"(\1+\2)"),
     (re.compile(r"_\{\s*\\([A-Za-z]+)\s*\}"), r"_{\1}"),
     (re.compile(r"(?<![A-Za-z\\])([eEiI])_\{(\w+)\}"), r"x_{\1\2}"),
     (
@@ -121,17 +122,27 @@ _REWRITTEN = (
 _DECIMAL = re.compile(r"(?<![\d_{])(?:\d+\.\d*|\.\d+)|(?<=\{)(?:\d+\.\d*|\.\d+)")
 
 
+def _make_parser() -> Any:
+    """Return math-verify's parser, made to multiply whole numbers by what follows, where it would add fractions."""
+    import sympy  # noqa: PLC0415
+    from latex2sympy2_extended import latex2sympy2  # noqa: PLC0415
+
+    class Parser(latex2sympy2._Latex2Sympy):
+        def convert_postfix_list(self, arr: Any, i: int = 0) -> Any:
+            first = self.convert_postfix(arr[i]) if i < len(arr) - 1 else None
+            rest = self.convert_postfix_list(arr, i + 1) if isinstance(first, sympy.Integer) else None
+            return self.mul_flat(first, rest) if isinstance(rest, sympy.Expr) else super().convert_postfix_list(arr, i)
+
+    return Parser(None, None, False, config=latex2sympy2.ConversionConfig(lowercase_symbols=False))
+
+
 def _parse_expression(text: str) -> Any:
     """Return a text in normal form as sympy has it: decimals exact, ``i`` the imaginary unit."""
     import sympy  # noqa: PLC0415
-    from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy  # noqa: PLC0415
 
     for pattern, replacement in _REWRITTEN:
         text = pattern.sub(replacement, text)
-    text = _DECIMAL.sub(_write_decimal_as_fraction, text)
-    expression = latex2sympy(
-        text, normalization_config=None, conversion_config=ConversionConfig(lowercase_symbols=False)
-    )
+    expression = _make_parser().parse(_DECIMAL.sub(_write_decimal_as_fraction, text))
     if not isinstance(expression, sympy.Basic | sympy.MatrixBase) or expression.has(sympy.Derivative):
         raise TypeError(expression)
     return expression.subs(sympy.Symbol("i"), sympy.I)

@@ -660,6 +660,7 @@ def test_what_answers_something_else_is_not(reference):
         (r"x \equiv 3 \pmod{7}", "congruence"),
         (r"\begin{pmatrix} 1 \\\\ 2 \end{pmatrix}", "matrix"),
         (r"\begin{cases} 1 & x > 0 \\ 2 & x \le 0 \end{cases}", "function by cases"),
+        (r"\begin{cases} x = 1 \\ y = 2 \end{cases}", "system of equations"),
         (r"[1; 2, \overline{3}]", "continued fraction"),
         (r"x = 2k\pi, k \in \mathbb{Z}", "family of values"),
         ("a = 3, b = 5", "named values"),
@@ -692,5 +693,5 @@ def test_the_page_has_a_row_for_each_kind_in_their_order():
 
 
 def test_the_kinds_above_are_all_kinds():
-    tried = {mark.args[1][place][1] for mark in test_every_kind_of_reference_is_known.pytestmark for place in range(27)}
+    tried = {mark.args[1][place][1] for mark in test_every_kind_of_reference_is_known.pytestmark for place in range(28)}
     assert tried == {kind.name for kind in KINDS}
