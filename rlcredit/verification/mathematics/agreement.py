@@ -21,6 +21,7 @@ _BROKEN = frozenset(re.findall(r"\w+", "Abs sign log arg Heaviside asin acos ata
 """Functions of sympy that are not smooth everywhere, or have several values."""
 _SATURATED = frozenset(["tanh", "coth", "sech", "csch", "erf", "erfc"])
 """Functions whose values approach a number as fast as an exponential function does."""
+_POWERS = range(-2, 10)
 _FAR_AWAY, _BETWEEN, _MOST_SEAMS, _HIGHEST_DEGREE = 1000, Fraction("0.6180339"), 16, 8
 _FEWEST_BITS, _MOST_BITS, _MOST_FUNCTION_BITS = 200, 600_000, 30_000
 """To which a difference is computed before it is zero; of what would need more nothing is said."""
@@ -115,6 +116,8 @@ def _measure_bits(value: Any) -> float:
         return parts + len(value.args)
     if value.is_Pow and value.exp.is_Rational:
         return _measure_bits(value.base) * max(1, abs(value.exp))
+    if type(value).__name__ == "Tuple":  # the limits of a sum
+        return parts
     size = abs(value.evalf(5))
     if type(value).__name__ in _SATURATED:
         parts += 4 * abs(value.args[0].evalf(5))
@@ -170,7 +173,10 @@ def _find_seams(parts: list[Any], name: Any, others: Point) -> list[Any]:
     seams = list[Any]()
     for part in parts:
         top = sympy.numer(sympy.together(part.subs(others)))
-        if top.free_symbols != {name} or not top.is_polynomial(name):
+        if top.free_symbols != {name}:
+            continue
+        if not top.is_polynomial(name):
+            seams += _bracket_zeros(top, name)
             continue
         polynomial = sympy.Poly(top, name)
         if polynomial.degree() == 1 and all(number.is_Rational for number in polynomial.all_coeffs()):
@@ -179,3 +185,18 @@ def _find_seams(parts: list[Any], name: Any, others: Point) -> list[Any]:
             roots = [complex(root) for root in polynomial.nroots(maxsteps=200)]
             seams += [sympy.Rational(repr(root.real)) for root in roots if abs(root.imag) < 1e-9]
     return seams
+
+
+def _bracket_zeros(part: Any, name: Any) -> list[Any]:
+    """Return values of a name between which the sign of an expression changes, among powers of ten."""
+    import sympy  # noqa: PLC0415
+
+    places = [sign * sympy.Integer(10) ** power for sign in (-1, 1) for power in _POWERS[::sign]]
+    values = [part.subs(name, place).evalf(5) for place in places]
+    pairs = itertools.pairwise(zip(places, values, strict=True))
+    return [
+        place
+        for (low, below), (high, above) in pairs
+        if below.is_real and above.is_real and below * above < 0
+        for place in (low, high)
+    ]

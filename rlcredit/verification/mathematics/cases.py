@@ -68,15 +68,17 @@ def is_function_by_cases(reference: str) -> bool:
 
 def is_same_function_by_cases(answer: str, reference: str, compare: AnswerEquality) -> bool:
     """Whether an answer has the same value under each condition, in whatever order its cases stand."""
-    both = read_cases(answer), read_cases(reference)
-    ranges = [read_range(case.condition) for cases in both for case in cases if case.condition]
+    ours, theirs = read_cases(answer), read_cases(reference)
+    ranges = [read_range(case.condition) for case in ours + theirs if case.condition]
     known = [each for each in ranges if each is not None]
     names = frozenset[str]().union(*(each.names for each in known))
     ends = {end for each in known for interval in each.intervals for end in interval[1:3]}
     values = [value for end in ends if (value := measure_end(end)) is not None]
-    if all(both) and len(known) == len(ranges) and len(names) == 1 and len(values) == len(ends):
-        return _has_same_values(*both, next(iter(names)), sorted(set(values)), compare)
-    return has_matching_items(*map(_name_opposite, both), lambda our, their: _is_same_case(our, their, compare))
+    if ours and len(known) == len(ranges) and len(names) == 1 and len(values) == len(ends):
+        return _has_same_values(ours, theirs, next(iter(names)), sorted(set(values)), compare)
+    return has_matching_items(
+        _name_opposite(ours), _name_opposite(theirs), lambda our, their: _is_same_case(our, their, compare)
+    )
 
 
 def _has_same_values(
@@ -90,7 +92,7 @@ def _has_same_values(
         names = {name: f"({place})"} if place in finite else {}
         values = [_list_values(cases, place) for cases in (ours, theirs)]
         pairs = [pair for pair in itertools.product(*values) if len(set(pair)) > 1]
-        same = all(compare.is_equal(*(rename_letters(value, names) for value in pair)) for pair in pairs)
+        same = all(compare.is_equal(rename_letters(our, names), rename_letters(their, names)) for our, their in pairs)
         if bool(values[0]) != bool(values[1]) or not same:
             return False
     return True

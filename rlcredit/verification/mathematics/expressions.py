@@ -88,7 +88,8 @@ def is_finished_expression(text: str, allowed: str = "") -> bool:
     commands = {value[1:] for kind, value in tokens if kind == "command"}
     if not tokens or not commands <= KNOWN | set(re.findall(r"\\([A-Za-z]+)", allowed)) - _RELATIONS:
         return False
-    unknown = {word for word in _WORD.findall(text) if word not in allowed}
+    products = {"".join(sorted(word)) for word in _WORD.findall(allowed)}
+    unknown = {word for word in _WORD.findall(text) if word not in allowed and "".join(sorted(word)) not in products}
     return not unknown and _has_balanced_brackets(tokens) and _is_well_formed(tokens)
 
 

@@ -106,15 +106,15 @@ _BASES = {
         for base, word in enumerate(["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], start=2)
     },
     **{"eleven": "11", "twelve": "12", "sixteen": "16", "binary": "2", "octal": "8", "hexadecimal": "16", "hex": "16"},
+    **{"0b": "2", "0o": "8", "0x": "16"},
 }
 _DIGITS = (
     r"(?P<sign>-?)\s*(?P<digits>[0-9][0-9A-Fa-f]*(?: [0-9A-Fa-f]+)*(?:\.[0-9A-Fa-f]+)?"
     r"|\.[0-9A-Fa-f]+|[A-Fa-f]{2,}(?=[\W_]*(?:(?:in )?base\W*)?(?:16|hex)))"
 )
-_BASED = re.compile(rf"{_DIGITS}\s*(?:_\s*(?:base[ -]?)?|(?:in )?base[ -]?)\s*(?P<base>\w+)")
+_BASED = re.compile(rf"{_DIGITS}\s*(?:_\s*(?:base\s*-?)?|(?:in )?base\s*-?)\s*(?P<base>\w+)")
 _NAMED_BASE = re.compile(rf"{_DIGITS} (?:in )?(?P<base>binary|octal|hexadecimal|hex)")
-_PREFIXED = re.compile(r"(?P<sign>-?)0(?P<base>[box])(?P<digits>[0-9A-Fa-f]+)")
-_PREFIXES = {"b": "2", "o": "8", "x": "16"}
+_PREFIXED = re.compile(r"(?P<sign>-?)(?P<base>0[box])(?P<digits>[0-9A-Fa-f]+)")
 
 
 def _read_based_number(text: str) -> tuple[str, str, str] | None:
@@ -125,8 +125,9 @@ def _read_based_number(text: str) -> tuple[str, str, str] | None:
     if found is None:
         return None
     whole, _, fraction = found["digits"].replace(" ", "").upper().partition(".")
-    base = found["base"].lower()
-    return found["sign"], f"{whole.lstrip('0')}.{fraction.rstrip('0')}", _PREFIXES.get(base, _BASES.get(base, base))
+    base = _BASES.get(found["base"].lower(), found["base"])
+    known = len(base) == 1 or base.isdigit()
+    return (found["sign"], f"{whole.lstrip('0')}.{fraction.rstrip('0')}", base) if known else None
 
 
 def is_based_number(reference: str) -> bool:

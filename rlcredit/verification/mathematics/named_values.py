@@ -70,7 +70,8 @@ def is_single_name(text: str) -> bool:
     """
     text = text.strip()
     single = any(each.fullmatch(text) for each in _SINGLE_NAMES)
-    return single and not _DENIAL.search(text) and not _PRODUCT.fullmatch(text)
+    summed = len(split_outside_brackets(text, "+-")) > 1
+    return single and not (summed or _DENIAL.search(text) or _PRODUCT.fullmatch(text))
 
 
 _CONSTANT = re.compile(rf"(?:e|\\(?:{'|'.join((*FUNCTIONS, 'pi', 'infty'))}))(?![A-Za-z_'])")
@@ -206,7 +207,7 @@ def read_assignments(text: str) -> list[Assignment] | None:
             values = _read_assignment(part, left) if part else []
             if values is None:
                 return None
-            left = re.split(r"=|\\in(?![A-Za-z])", part)[0].strip() if "=" in part or r"\in" in part else left
+            left = next(iter(_split_statement(part)[0]), left)
             for value in values:
                 begins |= not alternatives or bool(alternatives[-1].keys() & value.keys())
                 alternatives += [{}] * begins
@@ -216,21 +217,24 @@ def read_assignments(text: str) -> list[Assignment] | None:
     return alternatives if len(names) == 1 or (_MEMBER.fullmatch(text) and not names) else None
 
 
+def _split_statement(text: str) -> tuple[list[str], str]:
+    """Return the names that a statement gives a value to, and the value or the set in which it is."""
+    member = _MEMBER.fullmatch(text)
+    *names, value = (member[1], member[2]) if member else split_equation_sides(text)
+    return names, value
+
+
 def _read_assignment(text: str, left: str) -> list[Assignment] | None:
     """Return the alternatives of one statement; those of the names on the left where it states none of its own."""
-    if member := _MEMBER.fullmatch(text):
-        sides, inside = [member[1]], (read_brackets(member[2]) or ("", "", ""))[1]
-        values = split_list_items(inside) if inside else []
-    else:
-        *sides, last = split_equation_sides(text)
-        sides, values = sides or [left], split_list_items(last)
+    names, value = _split_statement(text)
+    names = names or [left]
     alternatives = list[Assignment]()
-    for value in values:
-        pairs = [pair for side in sides for pair in _pair_names_with_values(side, value)]
-        if not pairs:
+    for each in split_list_items((read_brackets(value) or ("", "", ""))[1] if _MEMBER.fullmatch(text) else value):
+        pairs = [pair for name in names for pair in _pair_names_with_values(name, each)]
+        if each and not pairs:
             return None
-        alternatives.append(dict(pairs))
-    return alternatives if all(map(is_single_name, sides)) else None
+        alternatives += [dict(pairs)] * bool(pairs)
+    return alternatives if all(map(is_single_name, names)) else None
 
 
 def _pair_names_with_values(left: str, right: str) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from rlcredit.verification.mathematics.numbers import read_normal_rational
 from rlcredit.verification.mathematics.structure import (
     BOTH,
     EITHER,
+    expand_plus_minus,
     has_matching_items,
     mark_conjunctions,
     read_brackets,
@@ -100,17 +101,17 @@ def _read_union_part(text: str) -> NumberRange | None:
         return whole and _exclude_numbers(whole, split_list_items(re.sub(r"^\\?\{|\\?\}$", "", without[2])))
     if _REALS.fullmatch(text):
         return NumberRange([_ALL])
-    parts = split_outside_brackets(text, [*BOTH, r"\cap", *([","] if ORDER.search(text) else [])])
+    separators = [*BOTH, r"\cap", *([","] if ORDER.search(text) else [])]
+    parts = _list_exclusions(split_outside_brackets(text, separators))
     if len(parts) > 1:
-        return _intersect_ranges([_read_union_part(part) for part in _repeat_exclusions(parts)])
+        return _intersect_ranges([_read_union_part(part) for part in parts])
     if builder := _BUILDER.fullmatch(text):
         text = builder[1].strip()
     if ORDER.search(text):
         return _read_inequality(text)
-    if len(both := split_equation_sides(text)) == 2:
-        return (
-            NumberRange([Interval("[", both[1], both[1], "]")], frozenset(both[:1])) if is_variable(both[0]) else None
-        )
+    name, *values = split_equation_sides(text)
+    if len(values) == 1:
+        return NumberRange([Interval("[", values[0], values[0], "]")], frozenset([name])) if is_variable(name) else None
     brackets = read_brackets(text)
     if brackets is None:
         return None
@@ -118,17 +119,19 @@ def _read_union_part(text: str) -> NumberRange | None:
     ends = [end.removeprefix("+").strip() for end in split_outside_brackets(inside, ",;")]
     if opening == r"\{":
         return NumberRange([Interval("[", element, element, "]") for element in split_list_items(inside)])
-    return NumberRange([Interval(opening, *ends, closing)]) if _is_interval(opening, ends, closing) else None
+    if len(ends) != 2 or opening not in "([" or closing not in ")]":
+        return None
+    return NumberRange([Interval(opening, ends[0], ends[1], closing)])
 
 
-def _is_interval(opening: str, ends: Sequence[str], closing: str) -> bool:
-    return len(ends) == 2 and opening in "([" and closing in ")]"
-
-
-def _repeat_exclusions(parts: Sequence[str]) -> list[str]:
-    r"""Return ``x \ne 0``, ``2`` as ``x \ne 0``, ``x \ne 2``."""
-    name, excluded, _ = parts[0].partition(r"\ne")
-    return [part if ORDER.search(part) or not excluded else rf"{name}\ne {part}" for part in parts]
+def _list_exclusions(parts: Sequence[str]) -> list[str]:
+    r"""Return ``x \ne 0``, ``\pm 2`` as ``x \ne 0``, ``x \ne 2`` and ``x \ne -2``; other parts as they are."""
+    name, excluded, first = parts[0].partition(r"\ne")
+    if not excluded or any(ORDER.search(part) for part in (name, first)):
+        return list(parts)
+    values = [first, *(part for part in parts[1:] if not ORDER.search(part))]
+    excluding = [rf"{name}\ne {each}" for value in values for each in expand_plus_minus(value)]
+    return excluding + [part for part in parts[1:] if ORDER.search(part)]
 
 
 def _read_inequality(text: str) -> NumberRange | None:

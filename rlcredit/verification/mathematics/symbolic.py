@@ -183,11 +183,11 @@ def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
     if ours.free_symbols != theirs.free_symbols or not ours.free_symbols:
         return False
     ours, theirs = ours.doit(), theirs.doit()
-    if has_constant_ratio(ours, theirs, positive):
-        return True
-    return not positive and has_constant_ratio(
-        *(sympy.numer(sympy.together(each)) for each in (ours, theirs)), positive
-    )
+    proportional = has_constant_ratio(ours, theirs, positive)
+    if proportional or positive:
+        return proportional
+    our_top, their_top = (sympy.numer(sympy.together(each)) for each in (ours, theirs))
+    return has_constant_ratio(our_top, their_top, positive)
 
 
 def _is_near_reference(ours: Any, theirs: Any, tolerance: float) -> bool:
