@@ -52,6 +52,9 @@ _RELATIONS = frozenset(
     )
 )
 """Commands that no value has, whatever its reference has."""
+_BOUND = re.compile(r"(\\(?:sum|prod)\s*_\{\s*[A-Za-z]\s*)=")
+SEVERAL = re.compile(r"(\\(?:max|min|gcd|lcm))\s*(?:\(|\\\{)((?:[^(){}]|\([^()]*\)|\{[^{}]*\})*)(?:\)|\\\})")
+"""Functions of several values, which commas separate."""
 _SCIENTIFIC = re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)")
 
 
@@ -72,7 +75,8 @@ def is_finished_expression(text: str, allowed: str = "") -> bool:
         [False, False, False, False, False]
 
     """
-    text = _SCIENTIFIC.sub(r"\1 \\cdot 10^{\2}", text)
+    text = _BOUND.sub(r"\1-", _SCIENTIFIC.sub(r"\1 \\cdot 10^{\2}", text))
+    text = SEVERAL.sub(lambda each: f"{each[1]}({each[2].replace(',', ')+(')})", text)
     tokens, end = list[tuple[str, str]](), 0
     while end < len(text):
         token = _TOKEN.match(text, end)
@@ -84,7 +88,8 @@ def is_finished_expression(text: str, allowed: str = "") -> bool:
     commands = {value[1:] for kind, value in tokens if kind == "command"}
     if not tokens or not commands <= KNOWN | set(re.findall(r"\\([A-Za-z]+)", allowed)) - _RELATIONS:
         return False
-    unknown = {word for word in _WORD.findall(text) if word not in allowed}
+    products = {"".join(sorted(word)) for word in _WORD.findall(allowed)}
+    unknown = {word for word in _WORD.findall(text) if word not in allowed and "".join(sorted(word)) not in products}
     return not unknown and _has_balanced_brackets(tokens) and _is_well_formed(tokens)
 
 
@@ -130,6 +135,16 @@ def _is_well_formed(tokens: list[tuple[str, str]]) -> bool:
         if kind == "open" and following == "close" and value != "{":
             return False
     return True
+
+
+_SHORT_WORDS = frozenset(
+    re.findall(r"\w+", "ad ah am an as at be do go ha he hi id if in is it me my no of oh ok on or ox so to up us we")
+)
+
+
+def is_product_of_letters(reference: str) -> bool:
+    """Whether a reference is two letters that are no word: ``ax``."""
+    return re.fullmatch(r"[a-z]{2}", reference) is not None and reference not in _SHORT_WORDS
 
 
 class ExactEquality:

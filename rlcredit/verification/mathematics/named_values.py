@@ -1,11 +1,20 @@
-r"""Names in front of equality signs."""
+r"""Names in front of equality signs, and the values they are given, in any order."""
 
 import re
+from collections.abc import Mapping, Sequence
 
 from rlcredit.verification.mathematics.equality import AnswerEquality
 from rlcredit.verification.mathematics.expressions import is_finished_expression
 from rlcredit.verification.mathematics.notation import FUNCTIONS
-from rlcredit.verification.mathematics.structure import split_outside_brackets
+from rlcredit.verification.mathematics.structure import (
+    BOTH,
+    EITHER,
+    mark_conjunctions,
+    read_brackets,
+    split_list_items,
+    split_outside_brackets,
+    squeeze_blanks,
+)
 from rlcredit.verification.mathematics.units import read_quantity
 
 _ARGUMENT = r"(?:\((?:[^()=]|=(?=\s*\w)|\([^()=]{1,20}\)){1,40}\)|\[[^\[\]=]{1,20}\])"
@@ -29,7 +38,9 @@ _ONE = r"(?:[A-Za-z]|\\[a-z]{2,8})(?:_\{\w+\})?'*"
 _NAMED_TUPLE = re.compile(rf"\(\s*{_ONE}(?:\s*[,;]\s*{_ONE}){{1,6}}\s*\)")
 
 
-_NAMES = (_NAME, _SUM_OF_NAMES, _DERIVATIVE, _NAMED_TUPLE, _OPERATION, _MEASURE, _SETS, _RATIO)
+_SINGLE_NAMES = (_NAME, _DERIVATIVE, _NAMED_TUPLE, _OPERATION, _MEASURE)
+_NAMES = (*_SINGLE_NAMES, _SUM_OF_NAMES, _SETS, _RATIO)
+_PRODUCT = re.compile(r"(?!(?:det|dim|arg|deg|gcd|lcm|max|min|sup|inf|ans|vol)$)[a-z]{2,3}")
 _DENIAL = re.compile(r"(?<![A-Za-z])(?:not|no|never|isn|neither|or|wrong)(?![A-Za-z])", re.IGNORECASE)
 
 
@@ -47,6 +58,20 @@ def is_value_name(text: str) -> bool:
     if _DENIAL.search(text):
         return False
     return any(each.fullmatch(text) for each in _NAMES)
+
+
+def is_single_name(text: str) -> bool:
+    r"""Whether a text names one value, or a tuple: ``x``, ``f(2)``, ``AB``, ``(x, y)``, but not ``x + y`` or ``xy``.
+
+    Example:
+        >>> [is_single_name(text) for text in ("x_{1}", "AB", r"\frac{dy}{dx}", "x + 2y", "xy", r"\frac{x}{y}")]
+        [True, True, True, False, False, False]
+
+    """
+    text = text.strip()
+    single = any(each.fullmatch(text) for each in _SINGLE_NAMES)
+    summed = len(split_outside_brackets(text, "+-")) > 1
+    return single and not (summed or _DENIAL.search(text) or _PRODUCT.fullmatch(text))
 
 
 _CONSTANT = re.compile(rf"(?:e|\\(?:{'|'.join((*FUNCTIONS, 'pi', 'infty'))}))(?![A-Za-z_'])")
@@ -115,3 +140,133 @@ def read_chain_value(answer: str, compare: AnswerEquality) -> str:
     if between and not is_finished_expression(read_quantity(last).value):
         return ""
     return last if all(compare.is_equal(part, read_quantity(last).value) for part in between) else ""
+
+
+_SYMBOL = re.compile(r"\\text\{[^{}]*\}|(?:\\[A-Za-z]+|[A-Za-z])(?:_\{\w+\})?")
+_COMMAND_END = re.compile(r"\\[A-Za-z]+$")
+_BOUND = re.compile(rf"(\\?[A-Za-z]+'*(?:\^\{{-1\}})?)\s*(?:\(\s*({_ONE}(?:\s*,\s*{_ONE})*)\s*\)|_\{{\s*([i-t])\s*\}})")
+
+
+def rename_letters(text: str, names: Mapping[str, str]) -> str:
+    r"""Return a text in which each name is another one.
+
+    Example:
+        >>> rename_letters(r"t + \sin(t)", {"t": "x"})
+        'x + \\sin(x)'
+
+    """
+
+    def rename(symbol: re.Match[str]) -> str:
+        name = names.get(symbol[0], symbol[0])
+        joined = name != symbol[0] and _COMMAND_END.search(symbol.string, 0, symbol.start())
+        return " " * bool(joined) + name + " " * (name != symbol[0] and name.startswith("\\"))
+
+    return _SYMBOL.sub(rename, text)
+
+
+def rename_bound_names(ours: Sequence[str], left: str) -> list[str]:
+    """Return the sides of ``f(t) = 2t`` with the names of ``f(x)``, where they say the same of any ``t``.
+
+    They are the same function only if the right side says nothing of ``x`` beforehand.
+    """
+    our, their = _BOUND.fullmatch(ours[0]), _BOUND.fullmatch(left)
+    if our is None or their is None or our[1] != their[1] or bool(our[2]) != bool(their[2]):
+        return list(ours)
+    old, new = ([name.strip() for name in (each[2] or each[3]).split(",")] for each in (our, their))
+    symbols = {symbol[0] for side in ours[1:] for symbol in _SYMBOL.finditer(side)}
+    if len(set(old)) != len(new) or len(old) != len(new) or symbols & (set(new) - set(old)):
+        return list(ours)
+    renamed = dict(zip(old, new, strict=True))
+    return [left, *(rename_letters(side, renamed) for side in ours[1:])]
+
+
+Assignment = dict[str, str]
+"""A value for each of some names."""
+
+_MEMBER = re.compile(r"(.+?)\s*\\in(?![A-Za-z])\s*(\\\{.*\\\}|\\emptyset)", re.DOTALL)
+_ALPHABETS = ("abcdefgh", "klmn", "pqrst", "uvwxyz")
+
+
+def read_assignments(text: str) -> list[Assignment] | None:
+    r"""Return the alternatives that a text gives for the values of its names; None if it gives none.
+
+    A name that comes again begins another alternative, and so does ``or``. A value without a name belongs to the names
+    before it.
+
+    Example:
+        >>> read_assignments("b = 5, a = 3"), read_assignments(r"(x, y) = (1, 2), (3, 4)")
+        ([{'b': '5', 'a': '3'}], [{'x': '1', 'y': '2'}, {'x': '3', 'y': '4'}])
+        >>> read_assignments(r"x \in \{2, 5\}"), read_assignments("x + y = 7, x = 1")
+        ([{'x': '2'}, {'x': '5'}], None)
+
+    """
+    alternatives, left = list[Assignment](), ""
+    for choice in split_outside_brackets(mark_conjunctions(text), EITHER):
+        begins = True
+        for part in split_outside_brackets(choice, [",", ";", *BOTH]):
+            values = _read_assignment(part, left) if part else []
+            if values is None:
+                return None
+            left = next(iter(_split_statement(part)[0]), left)
+            for value in values:
+                begins |= not alternatives or bool(alternatives[-1].keys() & value.keys())
+                alternatives += [{}] * begins
+                alternatives[-1] = {**alternatives[-1], **value}
+                begins = False
+    names = {frozenset(each) for each in alternatives}
+    return alternatives if len(names) == 1 or (_MEMBER.fullmatch(text) and not names) else None
+
+
+def _split_statement(text: str) -> tuple[list[str], str]:
+    """Return the names that a statement gives a value to, and the value or the set in which it is."""
+    member = _MEMBER.fullmatch(text)
+    *names, value = (member[1], member[2]) if member else split_equation_sides(text)
+    return names, value
+
+
+def _read_assignment(text: str, left: str) -> list[Assignment] | None:
+    """Return the alternatives of one statement; those of the names on the left where it states none of its own."""
+    names, value = _split_statement(text)
+    names = names or [left]
+    alternatives = list[Assignment]()
+    for each in split_list_items((read_brackets(value) or ("", "", ""))[1] if _MEMBER.fullmatch(text) else value):
+        pairs = [pair for name in names for pair in _pair_names_with_values(name, each)]
+        if each and not pairs:
+            return None
+        alternatives += [dict(pairs)] * bool(pairs)
+    return alternatives if all(map(is_single_name, names)) else None
+
+
+def _pair_names_with_values(left: str, right: str) -> list[tuple[str, str]]:
+    """Return each name of ``(x, y)`` with its value in ``(1, 2)``, or one name with its value; nothing otherwise."""
+    names = read_brackets(left)
+    if names is None:
+        return [(squeeze_blanks(left), right)] if right else []
+    values = read_brackets(right)
+    if values is None or values[::2] != ("(", ")"):
+        return []
+    pairs = [[squeeze_blanks(each) for each in split_outside_brackets(side[1], ",;")] for side in (names, values)]
+    return list(zip(*pairs, strict=True)) if len(pairs[0]) == len(pairs[1]) else []
+
+
+def list_named_values(text: str) -> list[list[str]]:
+    """Return the values of each alternative, by the names' alphabet or as they stand; none if a text names no values.
+
+    The values of ``y=4, x=3`` go by the alphabet, those of ``m=3, b=4`` as they stand.
+    """
+    alternatives = read_assignments(text) or []
+    names = list(alternatives[0]) if alternatives else []
+    first = {name[0] for name in names}
+    alike = len(first) == 1 or any(first <= set(letters) for letters in _ALPHABETS)
+    names = sorted(names, key=_build_index_key) if alike else names
+    return [[each[name] for name in names] for each in alternatives]
+
+
+def _build_index_key(name: str) -> tuple[str, int, str]:
+    number = re.search(r"\d+", name)
+    return (name[0], int(number[0]) if number else 0, name)
+
+
+def write_tuples(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of values as tuples, those of one value as they are."""
+    return [f"({', '.join(row)})" if len(row) > 1 else row[0] for row in rows]

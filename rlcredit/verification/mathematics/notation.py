@@ -94,6 +94,7 @@ def _strip_braces(text: str) -> str:
 
 _WRAPPERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
 _DOLLARS = re.compile(r"(?<!\\)\$\$?((?:[^$\\]|\\.)*)(?<!\\)\$\$?")
+_TEXT = re.compile(r"\\(?:text|mbox)\{[^{}]*\}")
 _WORDS = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{2,}(?:[\s'-]+[^\W\d_]{2,})*")
 
 
@@ -111,7 +112,7 @@ def drop_dollars(text: str) -> str:
         enclosed = text == opening + inner + closing and len(text) > len(opening + closing)
         if enclosed and opening not in inner and closing not in inner:
             return drop_dollars(inner)
-    text = text.replace(r"\(", "$").replace(r"\)", "$")
+    text = _TEXT.sub(_end_text_at_dollars, text.replace(r"\(", "$").replace(r"\)", "$"))
     parts = _DOLLARS.split(text)
     if len(parts) > 1 and len(re.findall(r"(?<!\\)\$", text.replace("$$", "$"))) % 2 == 0:
         outside = [_WORDS.sub(lambda words: rf"\text{{{words[0]}}}", part) for part in parts[::2]]
@@ -119,6 +120,10 @@ def drop_dollars(text: str) -> str:
             word + (r"\quad " + formula + r"\quad ") for word, formula in zip(outside, [*parts[1::2], ""], strict=True)
         ).removesuffix(r"\quad \quad ")
     return re.sub(r"(?<!\\)\$", r"\\$", text)
+
+
+def _end_text_at_dollars(text: re.Match[str]) -> str:
+    return re.sub(r"(?<!\\)\$([^$]*)(?<!\\)\$", r"}\1\\text{", text[0])
 
 
 _LOOKS = re.compile(
@@ -249,6 +254,7 @@ _WORD_SIGNS = (
     (re.compile(r"(?<![A-Za-z\\])pi(?![A-Za-z])"), r"\\pi "),
     (re.compile(r"(?<![A-Za-z\\])sqrt\s*(?=[({\[\d])"), r"\\sqrt"),
     (re.compile(rf"(?<![A-Za-z\\])({'|'.join(FUNCTIONS)})(?=[\s({{^_]|\d|$)"), r"\\\1 "),
+    (re.compile(r"\\(?:hat|vec|widehat)\s*\{?\s*\\?([ijk])(?:math)?(?![A-Za-z])\s*\}?"), r"\1"),
     (re.compile(r"\\sqrt\s*\(((?:[^()]|\([^()]*\))*)\)"), r"\\sqrt{\1}"),
 )
 

@@ -7,7 +7,17 @@ Containers compare their elements by the same rules. What is left in the end are
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rlcredit.verification.mathematics import matrices, quantities, ranges, relations, sets, text_kinds
+from rlcredit.verification.mathematics import (
+    cases,
+    expressions,
+    integers,
+    matrices,
+    quantities,
+    ranges,
+    relations,
+    sets,
+    text_kinds,
+)
 from rlcredit.verification.mathematics.equality import AnswerEquality, ValueEquality
 from rlcredit.verification.mathematics.notation import write_normal_form
 from rlcredit.verification.mathematics.structure import squeeze_blanks
@@ -32,18 +42,24 @@ class ReferenceKind:
 KINDS: tuple[ReferenceKind, ...] = (
     ReferenceKind("option letter", text_kinds.is_option_letter, text_kinds.is_same_option_letter),
     ReferenceKind("date, time, score, ratio or range", text_kinds.is_date_or_score, text_kinds.has_same_characters),
-    ReferenceKind("number in another base", text_kinds.is_based_number, text_kinds.has_same_digits),
-    ReferenceKind("congruence", relations.is_congruence, relations.is_same_congruence),
-    ReferenceKind("matrix or function by cases", matrices.is_matrix_or_cases, matrices.is_same_matrix_or_cases),
+    ReferenceKind("number in another base", integers.is_based_number, integers.has_same_digits),
+    ReferenceKind("congruence", integers.is_congruence, integers.is_same_congruence),
+    ReferenceKind("matrix", matrices.is_matrix, matrices.is_same_matrix),
+    ReferenceKind("function by cases", cases.is_function_by_cases, cases.is_same_function_by_cases),
+    ReferenceKind("system of equations", cases.is_system, cases.is_same_system),
+    ReferenceKind("continued fraction", integers.is_continued_fraction, integers.is_same_continued_fraction),
     ReferenceKind("sequence that goes on", sets.has_ellipsis, sets.is_same_sequence),
+    ReferenceKind("family of values", relations.is_family, relations.is_same_family),
+    ReferenceKind("named values", sets.has_named_values, sets.is_same_assignment),
     ReferenceKind("equation", relations.is_equation, relations.is_same_equation),
     ReferenceKind("interval, inequality or union", ranges.is_number_range, ranges.is_same_number_range),
     ReferenceKind("set", sets.is_finite_set, sets.is_same_set),
     ReferenceKind("tuple", sets.is_bracketed_tuple, sets.is_same_tuple),
     ReferenceKind("number, or value with a unit", quantities.is_quantity, quantities.is_same_quantity),
+    ReferenceKind("product of letters", expressions.is_product_of_letters, quantities.is_same_quantity),
     ReferenceKind("text", text_kinds.is_text_reference, text_kinds.is_same_text),
     ReferenceKind("list", sets.is_bare_list, sets.is_same_list),
-    ReferenceKind("inequality of several names", relations.is_inequality, relations.is_same_inequality),
+    ReferenceKind("inequality of several names", ranges.is_inequality, ranges.is_same_inequality),
     ReferenceKind("any other value", bool, quantities.is_same_quantity),
 )
 

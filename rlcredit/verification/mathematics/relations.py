@@ -1,21 +1,40 @@
-r"""Equations, inequalities, congruences."""
+r"""Equations, and families of values."""
 
 import re
 from collections.abc import Sequence
 
 from rlcredit.verification.mathematics.equality import AnswerEquality
 from rlcredit.verification.mathematics.expressions import is_finished_expression
-from rlcredit.verification.mathematics.named_values import is_value_name, split_equation_sides
-from rlcredit.verification.mathematics.ranges import FLIPPED, ORDER
-from rlcredit.verification.mathematics.structure import split_outside_brackets, squeeze_blanks
+from rlcredit.verification.mathematics.named_values import (
+    is_single_name,
+    rename_bound_names,
+    rename_letters,
+    split_equation_sides,
+)
+from rlcredit.verification.mathematics.structure import (
+    SEPARATORS,
+    has_matching_items,
+    mark_conjunctions,
+    split_list_items,
+    split_outside_brackets,
+    squeeze_blanks,
+)
 
+_IDENTITY = re.compile(r"([A-Za-z])(?:\s*\(\s*[a-z]\s*\))?\s*\\equiv(?![A-Za-z])((?:(?!\\equiv|mod).)+)")
+_NAME = re.compile(r"(?<![A-Za-z\\])(?![ei](?![A-Za-z]))[A-Za-z]")
 _FUNCTION = re.compile(r"[fghy]\s*\(\s*x\s*\)")
 
 
 def is_equation(reference: str) -> bool:
     """Whether a reference has an equality sign, or several: a name with its value, or a curve."""
-    both = split_equation_sides(reference)
-    return len(both) > 1 and all(both) and len(split_outside_brackets(reference, ",;")) == 1
+    both = split_equation_sides(_write_identity_as_equation(reference))
+    return len(both) > 1 and all(both) and len(split_outside_brackets(mark_conjunctions(reference), SEPARATORS)) == 1
+
+
+def _write_identity_as_equation(text: str) -> str:
+    r"""Return ``f(x) \equiv 0`` as ``f = 0``; any other text as it is."""
+    identity = _IDENTITY.fullmatch(text)
+    return f"{identity[1]} = {identity[2]}" if identity else text
 
 
 def is_same_equation(answer: str, reference: str, compare: AnswerEquality) -> bool:
@@ -23,68 +42,81 @@ def is_same_equation(answer: str, reference: str, compare: AnswerEquality) -> bo
 
     Of a reference of several steps (``i^5 = i^4 i = i``) the last one counts.
     """
+    if _IDENTITY.fullmatch(reference):
+        answer, reference = (_write_identity_as_equation(text.replace("=", r"\equiv ")) for text in (answer, reference))
     theirs, ours = split_equation_sides(reference), split_equation_sides(answer)
+    ours = rename_bound_names(ours, theirs[0])
     if theirs[0] == "y" and _FUNCTION.fullmatch(ours[0]) and ours[0] not in reference:
         ours[0] = "y"
     if len(ours) == 1:
-        return (is_value_name(theirs[0]) or len(theirs) > 2) and compare.is_equal(answer, theirs[-1])
+        return _is_named_value(theirs) and compare.is_equal(answer, theirs[-1])
     if not all(ours):
         return False
     if squeeze_blanks(ours[0]) == squeeze_blanks(theirs[0]):
         return compare.is_equal(ours[-1], theirs[-1]) and all(compare.is_equal(step, ours[-1]) for step in ours[1:-1])
-    if len(ours) != 2 or len(theirs) != 2:
+    if len(ours) != 2 or len(theirs) != 2 or (is_single_name(theirs[0]) and not is_finished_expression(theirs[0])):
         return False
     return compare.values.is_proportional(_subtract_sides(ours), _subtract_sides(theirs), positive=False)
+
+
+def _is_named_value(sides: Sequence[str]) -> bool:
+    """Whether the last side of an equation is the value of the first: of one name, or of steps without names."""
+    return is_single_name(sides[0]) or (len(sides) > 2 and not any(map(_NAME.search, sides[1:-1])))
 
 
 def _subtract_sides(both: Sequence[str]) -> str:
     return f"({both[0]}) - ({both[1]})"
 
 
-def is_inequality(reference: str) -> bool:
-    """Whether a reference compares two sides."""
-    return ORDER.search(reference) is not None
+INTEGERS = "Z"
+_QUANTIFIER = re.compile(
+    r"\s*,?\s*(?:\\text\{\s*,?\s*(?:where|for|with)[^{}]*\}\s*)?(?P<letter>[A-Za-z])\s*(?:\\in(?![A-Za-z])\s*"
+    r"\\mathbb\s*\{?\s*(?P<domain>[ZNQR]\s*\}?\s*(?:[\^_]\{[^{}]*\})?)|\\text\{\s*(?:is )?(?:an|any) integer\s*\})\s*$"
+)
+_BUILDER = re.compile(r"\\\{(.+?)(?:\\mid|\||:)(.+)\\\}", re.DOTALL)
+_SHIFTS = ("{}", "(-{})", "({}+1)", "({}-1)", "(1-{})", "(-1-{})")
+"""Ways to count the same integers."""
 
 
-def is_same_inequality(answer: str, reference: str, compare: AnswerEquality) -> bool:
-    """Whether an answer is the same inequality, multiplied by whatever keeps its solutions."""
-    ours, theirs = ([side.strip() for side in ORDER.split(text)] for text in (answer, reference))
-    if len(ours) != 3 or len(theirs) != 3 or not all(ours):
+def split_quantifier(text: str) -> tuple[str, str, str]:
+    r"""Return what a text says of a letter, the letter, and its domain; the text alone where it says nothing.
+
+    Example:
+        >>> split_quantifier(r"x = 2k\pi, k \in \mathbb{Z}"), split_quantifier("x = 2")
+        (('x = 2k\\pi', 'k', 'Z'), ('x = 2', '', ''))
+
+    """
+    if builder := _BUILDER.fullmatch(text):
+        text = f"{builder[1].strip()}, {builder[2].strip()}"
+    found = _QUANTIFIER.search(text)
+    if found is None or not text[: found.start()].strip():
+        return text, "", ""
+    return text[: found.start()].strip(), found["letter"], re.sub(r"[\s{}]", "", found["domain"] or INTEGERS)
+
+
+def is_family(reference: str) -> bool:
+    """Whether a reference is values for every number of a kind."""
+    return bool(split_quantifier(reference)[1])
+
+
+def is_same_family(answer: str, reference: str, compare: AnswerEquality) -> bool:
+    """Whether an answer has the same values for every number of the same kind, however it calls and counts these."""
+    (ours, our_letter, our_domain), (theirs, letter, domain) = map(split_quantifier, (answer, reference))
+    if our_domain != domain or (our_letter != letter and re.search(rf"(?<![A-Za-z\\]){letter}", ours)):
         return False
-    if ours[1] != theirs[1]:
-        ours = [ours[2], FLIPPED.get(ours[1], ours[1]), ours[0]]
-    if ours[1] != theirs[1]:
+    our_names, our_values = _split_names_from_values(ours)
+    names, values = _split_names_from_values(theirs)
+    if our_names and names and our_names != names:
         return False
-    return compare.values.is_proportional(
-        _subtract_sides(ours[::2]), _subtract_sides(theirs[::2]), positive=ours[1] != r"\ne"
+    shifts = [shift.format(letter) for shift in (_SHIFTS if domain == INTEGERS else _SHIFTS[:1])]
+    return has_matching_items(
+        our_values,
+        values,
+        lambda our, their: any(compare.is_equal(rename_letters(our, {our_letter: shift}), their) for shift in shifts),
     )
 
 
-_MODULUS = re.compile(r"(.*?)\s*(?:\(\s*)?\\(?:pmod|bmod|mod)\s*(?:\{([^{}]+)\}|(\w+)|\(([^()]+)\))\s*\)?", re.DOTALL)
-
-
-def _read_congruence(text: str) -> tuple[str, str, str] | None:
-    """Return what is congruent (nothing if that is not said), to what, and the modulus."""
-    found = _MODULUS.fullmatch(text)
-    parts = [part.strip() for part in re.split(r"\\equiv(?![A-Za-z])|=", found[1])] if found else []
-    if found is None or len(parts) > 2 or not all(is_finished_expression(part) for part in parts):
-        return None
-    return "".join(parts[:-1]), parts[-1], next(filter(None, found.groups()[1:])).strip()
-
-
-def is_congruence(reference: str) -> bool:
-    """Whether a reference is a residue with its modulus."""
-    return _read_congruence(reference) is not None
-
-
-def is_same_congruence(answer: str, reference: str, compare: AnswerEquality) -> bool:
-    """Whether an answer has the same modulus, and a residue that differs by a multiple of it."""
-    ours, theirs = _read_congruence(answer), _read_congruence(reference)
-    if ours is None or theirs is None or not compare.is_equal(ours[2], theirs[2]):
-        return False
-    if ours[0] and theirs[0] and not compare.is_equal(ours[0], theirs[0]):
-        return False
-    whole = [re.fullmatch(r"-?\d{1,20}", text) for text in (ours[1], theirs[1], theirs[2])]
-    if all(whole) and int(theirs[2]):
-        return (int(ours[1]) - int(theirs[1])) % int(theirs[2]) == 0
-    return compare.is_equal(ours[1], theirs[1])
+def _split_names_from_values(text: str) -> tuple[set[str], list[str]]:
+    """Return the names in ``x = 2k, x = 3k``, and the values."""
+    sides = [split_equation_sides(part) for part in split_list_items(text)]
+    return {side for both in sides for side in both[:-1]}, [both[-1] for both in sides]

@@ -1,9 +1,12 @@
 r"""Brackets, separators and lists."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from rlcredit.verification.mathematics.equality import AnswerEquality
+
+S = TypeVar("S")
 
 _OPENING = {"(": ")", "[": "]", "{": "}", r"\{": r"\}", r"\langle": r"\rangle"}
 _TOKEN = re.compile(r"\\begin\s*\{[a-z*]+\}|\\end\s*\{[a-z*]+\}|\\text\{[^{}]*\}|\\[A-Za-z]+|\\.|.", re.DOTALL)
@@ -63,8 +66,9 @@ def read_brackets(text: str) -> tuple[str, str, str] | None:
     return (tokens[0], "".join(tokens[1:-1]).strip(), tokens[-1]) if depth == 0 else None
 
 
-_JOINTS = {r"\text{and}", r"\text{or}", r"\text{, and}", r"\text{, or}"}
 BOTH = (r"\text{and}", r"\text{, and}")
+EITHER = (r"\text{or}", r"\text{, or}")
+SEPARATORS = (",", ";", *BOTH, *EITHER)
 _BARE_JOINT = re.compile(r"(?<![A-Za-z\\{])(and|or)(?![A-Za-z}])")
 
 
@@ -81,30 +85,36 @@ def split_list_items(text: str) -> list[str]:
         (['1', '2', '3'], ['1 + \\sqrt{2}', '1 - \\sqrt{2}'])
 
     """
-    parts = split_outside_brackets(mark_conjunctions(text), {",", ";", *_JOINTS})
+    parts = split_outside_brackets(mark_conjunctions(text), SEPARATORS)
     if len(parts) > 1:
         # "1, 2, and 3" has nothing between its last comma and its joint.
         parts = [part for place, part in enumerate(parts) if part or place in (0, len(parts) - 1)]
-    return [alternative for part in parts for alternative in _expand_plus_minus(part)]
+    return [alternative for part in parts for alternative in expand_plus_minus(part)]
 
 
-def _expand_plus_minus(text: str) -> list[str]:
+def expand_plus_minus(text: str) -> list[str]:
+    r"""Return the two values of a text with one ``\pm`` in it; any other text as it is."""
     if text.count(r"\pm") + text.count(r"\mp") != 1:
         return [text]
-    return [re.sub(r"^\s*\+\s*", "", re.sub(r"\\[pm][mp](?![A-Za-z])", sign, text)) for sign in "+-"]
+    return [re.sub(r"^\s*(?:\+|(-))\s*", r"\1", re.sub(r"\\[pm][mp](?![A-Za-z])", sign, text)) for sign in "+-"]
 
 
-def has_same_items(answers: Sequence[str], references: Sequence[str], compare: AnswerEquality) -> bool:
-    """Whether two collections hold the same elements, in whatever order."""
+def has_matching_items(answers: Sequence[S], references: Sequence[S], is_same: Callable[[S, S], bool]) -> bool:
+    """Whether each of some things has one that is the same, in whatever order."""
     if len(answers) != len(references):
         return False
     left = list(answers)
     for reference in references:
-        place = next((place for place, answer in enumerate(left) if compare.is_equal(answer, reference)), None)
+        place = next((place for place, answer in enumerate(left) if is_same(answer, reference)), None)
         if place is None:
             return False
         left.pop(place)
     return True
+
+
+def has_same_items(answers: Sequence[str], references: Sequence[str], compare: AnswerEquality) -> bool:
+    """Whether two collections hold the same elements, in whatever order."""
+    return has_matching_items(answers, references, compare.is_equal)
 
 
 def has_same_items_in_order(answers: Sequence[str], references: Sequence[str], compare: AnswerEquality) -> bool:

@@ -1,13 +1,14 @@
 """Equality of values by computer algebra; a module of its own so that its worker stays small."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from rlcredit.verification.fault_attribution import judge_or_blame
+from rlcredit.verification.mathematics.agreement import has_constant_ratio, is_same_function
 from rlcredit.verification.mathematics.equality import UndecidedError, UnreadableReferenceError
-from rlcredit.verification.mathematics.expressions import ExactEquality
+from rlcredit.verification.mathematics.expressions import SEVERAL, ExactEquality
 from rlcredit.verification.mathematics.reference_kinds import is_equal_answer
 from rlcredit.verification.worker_process import import_submodules, warm_up_judge
 
@@ -22,17 +23,6 @@ NEVER_ASKED = frozenset(
 """Modules of sympy that are no mathematics: printers, plots, tests, examples, what is deprecated or compiles."""
 
 _WARM_UP = (("x+1", "1+x"), ("2", r"\frac{1}{2}"), (r"\sqrt{8}", r"2\sqrt{2}"), (r"\sin{x}", "x"), ("2x = y", "y = 2x"))
-_DIGITS = 60
-"""To which two numbers that no algebra tells apart must agree."""
-
-_POINTS = (
-    ("0.7315", "2.3319"),
-    ("1.6127", "0.4471"),
-    ("2.9713", "3.1771"),
-    ("-1.3137", "-0.8123"),
-    ("0.2391", "-2.7093"),
-)
-"""Values for the names in an expression, alternating by their order; some positive, some not."""
 
 
 def make_symbolic_judge() -> Callable[..., float | None]:
@@ -109,6 +99,7 @@ def _parse_reference(text: str) -> Any:
 
 
 _REWRITTEN = (
+    (SEVERAL, r"\1(\2)"),
     (re.compile(r"\\text\{\s*([^{}]*?)\s*\}"), r"\1"),
     (re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)"), r"\1 \\cdot 10^{\2}"),
     (re.compile(r"(\d+(?:\.\d+)?|[A-Za-z]|\\[a-z]+ ?)\s*\^\{\\circ\}"), r"(\1 \\cdot \\frac{\\pi}{180})"),
@@ -120,6 +111,7 @@ _REWRITTEN = (
     (re.compile(r"\^\{\+"), "^{"),
     (re.compile(r"(?<![A-Za-z\\])([ei])\s*\("), r"\1 \\cdot ("),
     (re.compile(r"\)\s*(?=\d)"), r") \\cdot "),
+    (re.compile(r"(?<![\d.}])(\d+)\s*(\\frac\{\d+\}\{\d+\})"), r"(\1+\2)"),
     (re.compile(r"_\{\s*\\([A-Za-z]+)\s*\}"), r"_{\1}"),
     (re.compile(r"(?<![A-Za-z\\])([eEiI])_\{(\w+)\}"), r"x_{\1\2}"),
     (
@@ -130,17 +122,27 @@ _REWRITTEN = (
 _DECIMAL = re.compile(r"(?<![\d_{])(?:\d+\.\d*|\.\d+)|(?<=\{)(?:\d+\.\d*|\.\d+)")
 
 
+def _make_parser() -> Any:
+    """Return math-verify's parser, made to multiply whole numbers by what follows, where it would add fractions."""
+    import sympy  # noqa: PLC0415
+    from latex2sympy2_extended import latex2sympy2  # noqa: PLC0415
+
+    class Parser(latex2sympy2._Latex2Sympy):
+        def convert_postfix_list(self, arr: Any, i: int = 0) -> Any:
+            first = self.convert_postfix(arr[i]) if i < len(arr) - 1 else None
+            rest = self.convert_postfix_list(arr, i + 1) if isinstance(first, sympy.Integer) else None
+            return self.mul_flat(first, rest) if isinstance(rest, sympy.Expr) else super().convert_postfix_list(arr, i)
+
+    return Parser(None, None, False, config=latex2sympy2.ConversionConfig(lowercase_symbols=False))
+
+
 def _parse_expression(text: str) -> Any:
     """Return a text in normal form as sympy has it: decimals exact, ``i`` the imaginary unit."""
     import sympy  # noqa: PLC0415
-    from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy  # noqa: PLC0415
 
     for pattern, replacement in _REWRITTEN:
         text = pattern.sub(replacement, text)
-    text = _DECIMAL.sub(_write_decimal_as_fraction, text)
-    expression = latex2sympy(
-        text, normalization_config=None, conversion_config=ConversionConfig(lowercase_symbols=False)
-    )
+    expression = _make_parser().parse(_DECIMAL.sub(_write_decimal_as_fraction, text))
     if not isinstance(expression, sympy.Basic | sympy.MatrixBase) or expression.has(sympy.Derivative):
         raise TypeError(expression)
     return expression.subs(sympy.Symbol("i"), sympy.I)
@@ -171,40 +173,8 @@ def is_same_value(ours: Any, theirs: Any) -> bool:
     difference = ours - theirs
     if difference.is_Rational:
         return bool(difference == 0)
-    agreed = _compare_at_points(ours, theirs)
-    if agreed:
-        return all(agreed)
-    return bool(sympy.simplify(difference) == 0)
-
-
-def _compare_at_points(ours: Any, theirs: Any) -> list[bool]:
-    """Return whether two expressions agree at each point at which both have a value, up to the first where not."""
-    agreed = list[bool]()
-    for our, their in _evaluate_at_points(ours, theirs):
-        agreed.append(_is_numerically_equal(our, their))
-        if not agreed[-1]:
-            break
-    return agreed
-
-
-def _evaluate_at_points(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the values of two expressions at each point at which both are finite, and both real or neither."""
-    import sympy  # noqa: PLC0415
-
-    names = sorted(ours.free_symbols | theirs.free_symbols, key=str)
-    for point in _POINTS if names else _POINTS[:1]:
-        at = {name: sympy.Rational(point[n % 2]) + sympy.Rational(n // 2, 7) for n, name in enumerate(names)}
-        our, their = (each.subs(at).evalf(_DIGITS) for each in (ours, theirs))
-        numbers = our.is_number and their.is_number and our.is_finite and their.is_finite
-        if numbers and bool(our.is_real) == bool(their.is_real):
-            yield our, their
-
-
-def _is_numerically_equal(our: Any, their: Any) -> bool:
-    import sympy  # noqa: PLC0415
-
-    size = max(abs(our), abs(their))
-    return bool(size == 0 or abs(our - their) / size < sympy.Float(10) ** (10 - _DIGITS))
+    same = is_same_function(ours, theirs)
+    return bool(sympy.simplify(difference) == 0) if same is None else same
 
 
 def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
@@ -213,18 +183,11 @@ def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
     if ours.free_symbols != theirs.free_symbols or not ours.free_symbols:
         return False
     ours, theirs = ours.doit(), theirs.doit()
-    tops = [sympy.numer(sympy.together(each)) for each in (ours, theirs)]
-    return any(_has_constant_ratio(our, their, positive) for our, their in ((ours, theirs), tops))
-
-
-def _has_constant_ratio(ours: Any, theirs: Any, positive: bool) -> bool:
-    values = [(our, their) for our, their in _evaluate_at_points(ours, theirs) if our != 0 and their != 0]
-    ratios = [our / their for our, their in values]
-    return (
-        len(ratios) > 1
-        and all(_is_numerically_equal(ratio, ratios[0]) for ratio in ratios)
-        and (not positive or ratios[0] > 0)
-    )
+    proportional = has_constant_ratio(ours, theirs, positive)
+    if proportional or positive:
+        return proportional
+    our_top, their_top = (sympy.numer(sympy.together(each)) for each in (ours, theirs))
+    return has_constant_ratio(our_top, their_top, positive)
 
 
 def _is_near_reference(ours: Any, theirs: Any, tolerance: float) -> bool:

@@ -73,14 +73,6 @@ def is_same_option_letter(answer: str, reference: str, compare: AnswerEquality) 
 
 
 _UNCOMPUTED = re.compile(r"\d+(?:\s*[-/.]\s*\d+){2,}|\d+(?:\s*:\s*\d+)+(?:\s*[AaPp]\.?[Mm]\.?)?|\d+\s*-\s*\d+")
-_BASED = re.compile(r"\(?\s*([0-9][0-9A-F ]*(?:\.[0-9A-F]+)?)\s*\)?_\{(?:\\text\{)?\s*(\w+)\s*\}?\}")
-_BASES = dict(
-    zip(
-        ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
-        map(str, range(2, 13)),
-        strict=True,
-    )
-)
 
 
 def is_date_or_score(reference: str) -> bool:
@@ -92,18 +84,3 @@ def has_same_characters(answer: str, reference: str, compare: AnswerEquality) ->
     """Whether an answer has the same characters, blanks and case aside."""
     ours, theirs = (re.sub(r"\s", "", read_words(drop_leading_name(text))).casefold() for text in (answer, reference))
     return ours == theirs
-
-
-def is_based_number(reference: str) -> bool:
-    """Whether a reference is a number with its base: ``1011_{2}``."""
-    return _BASED.fullmatch(reference) is not None
-
-
-def has_same_digits(answer: str, reference: str, compare: AnswerEquality) -> bool:
-    """Whether an answer has the same digits and names the same base."""
-    ours, theirs = _BASED.fullmatch(drop_leading_name(answer)), _BASED.fullmatch(reference)
-    if ours is None or theirs is None:
-        return False
-    digits = [each[1].replace(" ", "").lstrip("0") for each in (ours, theirs)]
-    bases = [_BASES.get(each[2].lower(), each[2]) for each in (ours, theirs)]
-    return digits[0] == digits[1] and bases[0] == bases[1]

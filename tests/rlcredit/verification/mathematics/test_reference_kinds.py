@@ -658,7 +658,14 @@ def test_what_answers_something_else_is_not(reference):
         ("7:30", "date, time, score, ratio or range"),
         ("1011_2", "number in another base"),
         (r"x \equiv 3 \pmod{7}", "congruence"),
-        (r"\begin{pmatrix} 1 \\\\ 2 \end{pmatrix}", "matrix or function by cases"),
+        (r"\begin{pmatrix} 1 \\\\ 2 \end{pmatrix}", "matrix"),
+        (r"\begin{cases} 1 & x > 0 \\ 2 & x \le 0 \end{cases}", "function by cases"),
+        (r"\begin{cases} x = 1 \\ y = 2 \end{cases}", "system of equations"),
+        (r"[1; 2, \overline{3}]", "continued fraction"),
+        (r"x = 2k\pi, k \in \mathbb{Z}", "family of values"),
+        ("a = 3, b = 5", "named values"),
+        (r"x \in \{2, 5\}", "named values"),
+        ("ax", "product of letters"),
         (r"1, 2, \ldots, n", "sequence that goes on"),
         ("y = 2x + 1", "equation"),
         ("x > 2", "interval, inequality or union"),
@@ -672,7 +679,7 @@ def test_what_answers_something_else_is_not(reference):
         ("1, -2", "list"),
         ("x + y > 2", "inequality of several names"),
         (r"2\sqrt{3}", "any other value"),
-        ("xy", "any other value"),
+        ("xy", "product of letters"),
     ],
 )
 def test_every_kind_of_reference_is_known(reference, kind):
@@ -686,5 +693,5 @@ def test_the_page_has_a_row_for_each_kind_in_their_order():
 
 
 def test_the_kinds_above_are_all_kinds():
-    tried = {mark.args[1][place][1] for mark in test_every_kind_of_reference_is_known.pytestmark for place in range(21)}
+    tried = {mark.args[1][place][1] for mark in test_every_kind_of_reference_is_known.pytestmark for place in range(28)}
     assert tried == {kind.name for kind in KINDS}
