@@ -31,6 +31,7 @@ class ReferenceKind:
 
 KINDS: tuple[ReferenceKind, ...] = (
     ReferenceKind("option letter", text_kinds.is_option_letter, text_kinds.is_same_option_letter),
+    ReferenceKind("several option letters", text_kinds.is_set_of_letters, text_kinds.is_same_set_of_letters),
     ReferenceKind("date, time, score, ratio or range", text_kinds.is_date_or_score, text_kinds.has_same_characters),
     ReferenceKind("number in another base", text_kinds.is_based_number, text_kinds.has_same_digits),
     ReferenceKind("congruence", relations.is_congruence, relations.is_same_congruence),
