@@ -75,7 +75,12 @@ _NO_UNITS = frozenset(
 )
 """Words that are no unit wherever they stand: they deny, go on, compare or compute."""
 
-_NUMBER_WORD = re.compile(r"(?:illions?|illiards?|ieths?|eenths?|dths?|enths?)$")
+_NUMBER_WORD = re.compile(
+    r"(?:illions?|illiards?|ieths?|eenths?|dths?|enths?)$|^(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|zero"
+    r"|eleven|twelve|\w*teen|(?:twen|thir|for|fif|six|seven|eigh|nine)t(?:y|ie)|gross|grand|score|myriad|googol"
+    r"|single|double|triple|quadruple)(?:e?s)?|dos|tres|seis|deux|trois|six|dix|fois|moins|menos|veces|sans)$"
+)
+"""Words that count in English, and what counts or goes on in French and Spanish and looks like a plural."""
 
 _AFTERWARDS = frozenset(["old", "long", "tall", "wide", "high", "deep", "apart", "away", "each", "total", "altogether"])
 """What may follow a unit: five years old."""
