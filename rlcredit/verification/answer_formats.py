@@ -220,7 +220,8 @@ def _drop_stray_end(statement: str) -> str:
         return statement
     closing = end[0].strip()
     opening = {r"\]": r"\[", r"\)": r"\("}.get(closing, closing)
-    is_stray = statement.count(closing) % 2 == 1 if opening == closing else opening not in statement
+    unescaped = statement.replace(r"\$", "")
+    is_stray = unescaped.count(closing) % 2 == 1 if opening == closing else opening not in statement
     return statement[: end.start()] if is_stray else statement
 
 

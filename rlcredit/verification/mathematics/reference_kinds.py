@@ -32,7 +32,8 @@ class ReferenceKind:
 KINDS: tuple[ReferenceKind, ...] = (
     ReferenceKind("option letter", text_kinds.is_option_letter, text_kinds.is_same_option_letter),
     ReferenceKind("several option letters", text_kinds.is_set_of_letters, text_kinds.is_same_set_of_letters),
-    ReferenceKind("date, time, score, ratio or range", text_kinds.is_date_or_score, text_kinds.has_same_characters),
+    ReferenceKind("date, time, score, ratio or range", text_kinds.is_date_or_score, text_kinds.is_same_date_or_score),
+    ReferenceKind("absence of an answer", text_kinds.is_absence, text_kinds.is_same_absence),
     ReferenceKind("number in another base", text_kinds.is_based_number, text_kinds.has_same_digits),
     ReferenceKind("congruence", relations.is_congruence, relations.is_same_congruence),
     ReferenceKind("matrix or function by cases", matrices.is_matrix_or_cases, matrices.is_same_matrix_or_cases),
