@@ -34,7 +34,8 @@ _RETRACTION = (
     r"|on second thought|I (?:made a mistake|was wrong))(?![a-z])"
 )
 _SENTENCE_END = re.compile(
-    r"(?:\n|(?<!\bvs)(?<!\bcf)(?<!\bviz)(?<!\bresp)(?<!\bi\.e)(?<!\be\.g)(?<!\bRs)(?<!\bSt)\.(?=\s|$))"
+    r"(?:\n|(?<!\bvs)(?<!\bcf)(?<!\bviz)(?<!\bresp)(?<!\bi\.e)(?<!\be\.g)(?<!\bRs)(?<!\bSt)"
+    r"(?<!\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Oct|Nov|Dec))\.(?=\s|$))"
     rf"(?!(?i:{_RETRACTION})|\s{{1,20}}\(?[A-J][.)])"
 )
 """Ends of a statement, unless what follows takes it back or goes on to the next option."""
@@ -92,7 +93,7 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
         ('5', None)
 
     """
-    spoken = _STATING_TEXT.sub(r"\1 ", drop_thinking(text))
+    spoken = _STATING_TEXT.sub(r"\1 ", _STATING_TEXT.sub(r"\1 ", drop_thinking(text)))
     if "boxed" in formats and _has_open_box(spoken):
         return None
     for name in formats:

@@ -19,8 +19,8 @@ _SIZES = {
 }
 """Units that amounts are counted in together, with their sizes: ``2 hours 30 minutes``, ``3 dollars and 50 cents``."""
 
-_PARTS = re.compile(r"(?:(?<=[A-Za-z.]),?\s+(?:and\s+)?|\s+and\s+)(?=\d|\\\$)")
-_SUM = re.compile(r"(?:[\d)\]}!|]|\\(?!cdot|times|div)[a-z]+|(?<![\\A-Za-z])[A-Za-z])\s*[-+]|\\[pm][mp](?![a-z])")
+_PARTS = re.compile(r"(?:(?<=[A-Za-z.}]),?\s*(?:and\s+)?|\s+and\s+)(?=\d|\\\$)")
+_SUM = re.compile(r"(?:[\d)\]}!]|\\(?!cdot|times|div)[a-z]+|(?<![\\A-Za-z])[A-Za-z])\s*[-+]|\\[pm][mp](?![a-z])")
 _CONSTANT_LETTERS = frozenset("eiEI")
 
 
@@ -71,8 +71,8 @@ def read_amount(text: str) -> Quantity:
         '5 apples and 3 pears'
 
     """
-    words = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)
-    parts = [read_quantity(" ".join(part.split())) for part in _PARTS.split(words)]
+    words = re.sub(r",?\s+and\}", "}", re.sub(r"\\text\{,? ?and\}", " ", text))
+    parts = [read_quantity(part.strip()) for part in _PARTS.split(words)]
     sizes = next(filter({part.unit for part in parts}.issubset, _SIZES.values()), {})
     ordered = [sizes.get(part.unit, 0) for part in parts]
     values = [read_normal_rational(part.value) for part in parts]

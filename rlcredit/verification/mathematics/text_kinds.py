@@ -55,7 +55,7 @@ _ABSENCES = {
     "no solution": rf"no {_NOUN}(?: exists?)?|has no {_NOUN}|no {_NOUN} found|inconsistent|{_NOUN} (?:does|do) ?n[o']t exist",
     "no real solution": rf"no real {_NOUN}(?: exists?)?|no {_NOUN} (?:in|over) (?:the )?(?:reals|real numbers)",
     "none": r"none(?: exists?)?|nothing|no such \w+(?: exists?)?",
-    "empty set": r"\\emptyset|\\\{ ?\\\}|empty set|empty",
+    "empty set": r"\\emptyset|\\\{ ?\\\}|empty set|(?:solution set is )?empty",
 }
 """Ways to say that there is no answer; each says something else."""
 
@@ -64,14 +64,14 @@ _EMPTY = ("no solution", "none", "empty set")
 
 _ABSENT = {
     name: re.compile(
-        r"(?P<subject>.*?)\s*(?:(?:there (?:is|are|exists?)|it|they|is|are|has|have|=|\\in(?![a-z])|:) ?)*"
+        r"(?P<subject>.*?)\s*(?:(?:\b(?:there (?:is|are|exists?)|it|they|is|are|has|have)\b|=|\\in(?![a-z])|:) ?)*"
         rf"(?:the )?(?:{ways})[\s.!]*"
     )
     for name, ways in _ABSENCES.items()
 }
 _SUBJECT = re.compile(
     r"(?:the |this |that |its )?(?:(?:limit|value|function|expression|quantity|slope|integral|derivative|inverse|equation"
-    r"|system(?: of equations)?|inequality|problem|solution|solution set|answer|set of solutions)\s*)?"
+    r"|system(?: of equations)?|inequality|problem|answer)\s*)?"
 )
 
 
@@ -199,7 +199,7 @@ def _read_letters(text: str) -> str:
 _UNCOMPUTED = re.compile(r"\d+(?:\s*[-/.]\s*\d+){2,}|\d+(?:\s*:\s*\d+)+|\d+\s*-\s*\d+")
 _MONTHS = "january february march april may june july august september october november december".split()
 _MONTH = rf"(?P<month>{'|'.join(rf'{name[:3]}(?:{name[3:]}|{name[3:4]})?' for name in _MONTHS)})\.?"
-_DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{4})"
+_DAY, _YEAR = r"(?P<day>\d{1,2})(?: ?(?:st|nd|rd|th))?", r"(?P<year>\d{4})"
 _WEEKDAY = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,? )?"
 _DATES = tuple(
     re.compile(rf"{_WEEKDAY}(?:the )?(?:{pattern})")

@@ -33,9 +33,9 @@ _CANONICAL = {
     if (names := group.split())
     for name in names
 }
-_CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble", "₩": "won"}
+_CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble", "₩": "won", "¢": "cent"}
 _CODES = {"USD": "dollar", "EUR": "euro", "GBP": "gbp", "JPY": "yen", "INR": "rupee", "Rs": "rupee", "CNY": "yuan"}
-_CURRENCY = r"(?:(?:US|CA|AU|HK|NZ)?\s*\\\$|[€£¥₹₽₩])"
+_CURRENCY = r"(?:(?:US|CA|AU|HK|NZ)?\s*\\\$|[€£¥₹₽₩¢])"
 _CODE = rf"(?:\\text\{{\s*)?(?:{'|'.join(_CODES)})\.?\s*\}}?"
 
 _ILLIONS = {"million": 6, "billion": 9, "trillion": 12, "quadrillion": 15, "milliard": 9, "thousand": 3, "hundred": 2}
@@ -97,7 +97,7 @@ _TAIL = re.compile(rf"(?:\s*+(?:(?:/|\\cdot)\s*+)?{_WORD}{_RAISED})++\s*+$")
 _LEADING_CURRENCY = re.compile(rf"([+-]?)\s*(?:{_CURRENCY}|{_CODE}(?=\s*[\d.(+-]))\s*([+-]?)\s*")
 _PIECES = re.compile(r"\^\{\\circ\}|\^\{-?\d\}|\\mu|\\Omega|[A-Za-z]+|/")
 _MOST_WORDS = 8
-_LAKHS = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")
+_LAKHS = re.compile(r"(?<![\d.,(\[{])\d{1,2}(?:,\d{2})+(?:,|\{,\})\d{3}(?![\d,)\]])")
 """Numbers grouped as in India: ``10,00,000``."""
 _NOT_ALONE = re.compile(
     r"(?<![\\A-Za-z])[A-Za-z]{3,}|\\text|[,;=<>%]|\\(?:le|ge|ne|in|cup|pm|sin|cos|tan|cot|sec|csc)(?![A-Za-z])"
@@ -137,7 +137,7 @@ def read_quantity(text: str) -> Quantity:
     text = _UNIT_FRACTION.sub(
         lambda unit: rf"\text{{{unit[1]}/{unit[2]}}}" + (f"^{{{unit[3]}}}" if unit[3] else ""), text
     )
-    text = _LAKHS.sub(lambda number: number[0].replace(",", ""), text)
+    text = _LAKHS.sub(lambda number: re.sub(r"\D", "", number[0]), text)
     if leading := _LEADING_CURRENCY.match(text):
         currency = _find_currency(leading[0])
         text = leading[1] + leading[2] + text[leading.end() :].strip()
