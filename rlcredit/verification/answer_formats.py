@@ -47,7 +47,7 @@ _BLOCKS = {"```": "```", "$$": "$$", r"\[": r"\]", "$": "$", r"\(": r"\)"} | {
 """Beginnings of code and mathematics that may go on over several lines, and their ends."""
 
 _BULLET = re.compile(r"[ \t]*(?:[-+*\u2022\u2013][ \t]+|>[ \t]*)(\S.*)")
-_STRAY_END = re.compile(r"\s*(?:\\\]|\\\)|(?<!\\)\$\$?)$")
+_STRAY_END = re.compile(r"(?:\\\]|\\\)|(?<!\\)\$\$?)$")
 _ALIGNED_ROWS = re.compile(
     rf"(?:\$\$)?\s*\\begin\{{({'|'.join(map(re.escape, _ROWS))})\}}((?:(?!\\begin|\\end).)+)\\end\{{\1\}}\s*(?:\$\$)?",
     re.DOTALL,
@@ -219,11 +219,11 @@ def _drop_stray_end(statement: str) -> str:
     end = _STRAY_END.search(statement)
     if end is None:
         return statement
-    closing = end[0].strip()
+    closing = end[0]
     opening = {r"\]": r"\[", r"\)": r"\("}.get(closing, closing)
     unescaped = statement.replace(r"\$", "")
     is_stray = unescaped.count(closing) % 2 == 1 if opening == closing else opening not in statement
-    return statement[: end.start()] if is_stray else statement
+    return statement[: end.start()].rstrip() if is_stray else statement
 
 
 def _find_after_label(text: str) -> str | None:

@@ -64,7 +64,7 @@ _EMPTY = ("no solution", "none", "empty set")
 
 _ABSENT = {
     name: re.compile(
-        r"(?P<subject>.*?)\s*(?:(?:\b(?:there (?:is|are|exists?)|it|they|is|are|has|have)\b|=|\\in(?![a-z])|:) ?)*"
+        r"(?P<subject>.*?)\s*(?:(?:\b(?:there (?:is|are|exists?)|it|they|is|are|has|have)\b|=|\\in(?![a-z])|:) ?){0,3}"
         rf"(?:the )?(?:{ways})[\s.!]*"
     )
     for name, ways in _ABSENCES.items()
