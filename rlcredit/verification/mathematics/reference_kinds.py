@@ -7,7 +7,16 @@ Containers compare their elements by the same rules. What is left in the end are
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rlcredit.verification.mathematics import matrices, quantities, ranges, relations, sets, text_kinds
+from rlcredit.verification.mathematics import (
+    dates,
+    matrices,
+    option_letters,
+    quantities,
+    ranges,
+    relations,
+    sets,
+    text_kinds,
+)
 from rlcredit.verification.mathematics.equality import AnswerEquality, ValueEquality
 from rlcredit.verification.mathematics.notation import write_normal_form
 from rlcredit.verification.mathematics.structure import squeeze_blanks
@@ -30,9 +39,9 @@ class ReferenceKind:
 
 
 KINDS: tuple[ReferenceKind, ...] = (
-    ReferenceKind("option letter", text_kinds.is_option_letter, text_kinds.is_same_option_letter),
-    ReferenceKind("several option letters", text_kinds.is_set_of_letters, text_kinds.is_same_set_of_letters),
-    ReferenceKind("date, time, score, ratio or range", text_kinds.is_date_or_score, text_kinds.is_same_date_or_score),
+    ReferenceKind("option letter", option_letters.is_option_letter, option_letters.is_same_option_letter),
+    ReferenceKind("several option letters", option_letters.is_set_of_letters, option_letters.is_same_set_of_letters),
+    ReferenceKind("date, time, score, ratio or range", dates.is_date_or_score, dates.is_same_date_or_score),
     ReferenceKind("absence of an answer", text_kinds.is_absence, text_kinds.is_same_absence),
     ReferenceKind("number in another base", text_kinds.is_based_number, text_kinds.has_same_digits),
     ReferenceKind("congruence", relations.is_congruence, relations.is_same_congruence),

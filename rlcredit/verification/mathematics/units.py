@@ -33,7 +33,9 @@ _CANONICAL = {
     if (names := group.split())
     for name in names
 }
-_CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble", "₩": "won", "¢": "cent"}
+_CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble", "₩": "won"} | {
+    "¢": "cent"
+}
 _CODES = {"USD": "dollar", "EUR": "euro", "GBP": "gbp", "JPY": "yen", "INR": "rupee", "Rs": "rupee", "CNY": "yuan"}
 _CURRENCY = r"(?:(?:US|CA|AU|HK|NZ)?\s*\\\$|[€£¥₹₽₩¢])"
 _CODE = rf"(?:\\text\{{\s*)?(?:{'|'.join(_CODES)})\.?\s*\}}?"
