@@ -71,9 +71,11 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
 
     ``boxed`` is the content of ``\boxed{}``; ``tag`` that of ``<answer></answer>``; ``phrase`` is what follows "the
     answer is", "the final answer to this problem is" or "final answer:" in its sentence; ``hashes`` what follows
-    ``####`` in its line; ``label`` what follows "Answer:" at the beginning of a line. A phrase or a label that ends its
-    line introduces the next one. ``number`` is the last number, whatever it is, and ``whole`` the completion itself.
-    Marks of emphasis, code and inline mathematics around an answer are taken off.
+    ``####`` in its line; ``label`` what follows "Answer:" at the beginning of a line, or the key "answer" of JSON. A
+    phrase or a label that ends its line introduces the next one, the bullets, the block of code or the display below.
+    It may stand in a text of LaTeX. ``number`` is the last number, whatever it is, and ``whole`` the completion itself.
+    Marks of emphasis, code and mathematics, an equality sign and a phrase in front of an answer are taken off. A
+    sentence that begins with "No," or "Or" belongs to the answer that it takes back or adds to.
 
     What stands between the marks of :data:`~rlcredit.policy.prompt_format.THINKING` is no statement. A completion
     that ends while it thinks, or in a box that it does not close, states no answer, whatever it stated before.
@@ -140,7 +142,8 @@ def _unquote(value: str) -> str:
 def _join_rows(rows: str) -> str:
     """Return aligned rows as a list; a row that begins with an equality sign goes on with the row before."""
     joined = re.sub(r"\\\\\s*&?\s*(?==)", " ", rows)
-    return ", ".join(row for part in joined.split(r"\\") if (row := part.replace("&", " ").strip(" ,\n")))
+    parts = (" ".join(part.replace("&", " ").split()).strip(" ,") for part in joined.split(r"\\"))
+    return ", ".join(filter(None, parts))
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])")

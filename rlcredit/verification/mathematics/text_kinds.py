@@ -70,8 +70,8 @@ _ABSENT = {
     for name, ways in _ABSENCES.items()
 }
 _SUBJECT = re.compile(
-    r"(?:the |this |its )?(?:(?:limit|value|function|expression|quantity|slope|integral|derivative|inverse|equation|system"
-    r"|inequality|problem|answer)\s*)?"
+    r"(?:the |this |its )?(?:(?:limit|value|function|expression|quantity|slope|integral|derivative|inverse|equation"
+    r"|system|inequality|problem|answer)\s*)?"
 )
 
 

@@ -33,8 +33,8 @@ _CANONICAL = {
     if (names := group.split())
     for name in names
 }
-_CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble", "₩": "won"} | {
-    "¢": "cent"
+_CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble"} | {
+    **{"₩": "won", "¢": "cent"}
 }
 _CODES = {"USD": "dollar", "EUR": "euro", "GBP": "gbp", "JPY": "yen", "INR": "rupee", "Rs": "rupee", "CNY": "yuan"}
 _CURRENCY = r"(?:(?:US|CA|AU|HK|NZ)?\s*\\\$|[€£¥₹₽₩¢])"
@@ -91,7 +91,7 @@ _POWER_WORDS = {"square": "2", "squared": "2", "sq": "2", "cubic": "3", "cubed":
 # Possessive throughout: nothing that a completion writes may be read in more than one way, one after the other.
 _WORD = (
     r"(?:\\text\{[^{}]*+\}|(?<=[\d\s])\([A-Za-z][A-Za-z ]++\)|(?<![\\A-Za-z])[A-Za-z]++\s*+/\s*+[A-Za-z]++"
-    r"|(?<![\\A-Za-z])[A-Za-z]{2,}+\.?|\\mu\s*+[A-Za-z]++|\\Omega|\^\{\\circ\}\s*+[CF]?)"
+    r"|(?<![\\A-Za-z])[A-Za-z]{2,}+\.?|\\mu\s*+[A-Za-z]++|\\Omega|\\min(?![A-Za-z])|\^\{\\circ\}\s*+[CF]?)"
 )
 _RAISED = r"(?:\s*\^\{-?\d\})?"
 _UNIT_FRACTION = re.compile(r"\\frac\{\s*\\text\{([A-Za-z]+)\}\s*\}\{\s*\\text\{([A-Za-z]+)\}(?:\^\{(\d)\})?\s*\}$")
