@@ -35,7 +35,7 @@ def is_same_text(answer: str, reference: str, compare: AnswerEquality) -> bool:
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 _REASONED = re.compile(r"(\w+)\s*(?:[,.;:(-]|because\b|since\b|as\b)(.+)")
 _DOUBT = re.compile(
-    r"\b(?:or|but|maybe|perhaps|possibly|sometimes|unless|depends|unsure|unclear|unknown|however|although|either|neither"
+    r"^\s*(?:if|when|only|in|for|except|with)\b|\b(?:or|but|maybe|perhaps|possibly|sometimes|unless|depends|unsure|unclear|unknown|however|although|either|neither"
     r"|both|guess|think|wait|actually|(?:not|never) (?:really|sure|always))\b"
 )
 

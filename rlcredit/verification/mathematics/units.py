@@ -80,7 +80,7 @@ _NO_UNITS = frozenset(
 _NUMBER_WORD = re.compile(
     r"(?:illions?|illiards?|ieths?|eenths?|dths?|enths?)$|^(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|zero"
     r"|eleven|twelve|\w*teen|(?:twen|thir|for|fif|six|seven|eigh|nine)t(?:y|ie)|gross|grand|score|myriad|googol"
-    r"|single|double|triple|quadruple)(?:e?s)?|dos|tres|seis|deux|trois|six|dix|fois|moins|menos|veces|sans)$"
+    r"|single|double|triple|quadruple)(?:e?s)?|dos|tres|seis|deux|trois|six|dix|fois|moins|menos|veces|sans|jamais|mas)$"
 )
 """Words that count in English, and what counts or goes on in French and Spanish and looks like a plural."""
 

@@ -82,6 +82,8 @@ WRONG = {
         "\\boxed{\\text{No, or yes}}",
         "\\boxed{\\text{No, but yes}}",
         "\\boxed{\\text{No/Yes}}",
+        "\\boxed{\\text{No, if } n > 2}",
+        "\\boxed{\\text{No, in some cases}}",
         "\\boxed{\\text{No (maybe yes)}}",
         "The answer is no, maybe.",
         "The answer is yes, not no.",
