@@ -83,7 +83,8 @@ _SEPARATE_LETTERS = re.compile(r"(?:[\s,;&()\[\].]|\b(?:and|both|only|options?|c
 def is_set_of_letters(reference: str) -> bool:
     """Whether a reference is several letters of multiple choice in their order: ``ACD``, ``A, C``."""
     letters = _read_letters(reference)
-    return len(letters) > 1 and letters == "".join(sorted(set(letters))) and not re.search(r"\([^()]*,", reference)
+    ordered = letters.isupper() and letters == "".join(sorted(set(letters)))
+    return len(letters) > 1 and ordered and not re.search(r"\([^()]*,", reference)
 
 
 def is_same_set_of_letters(answer: str, reference: str, compare: AnswerEquality) -> bool:

@@ -20,7 +20,9 @@ _SIZES = {
 """Units that amounts are counted in together, with their sizes: ``2 hours 30 minutes``, ``3 dollars and 50 cents``."""
 
 _PARTS = re.compile(r"(?:(?<=[A-Za-z.}]),?\s*(?:and\s+)?|\s+and\s+)(?=\d|\\\$)")
-_SUM = re.compile(r"(?:[\d)\]}!]|\\(?!cdot|times|div)[a-z]+|(?<![\\A-Za-z])[A-Za-z])\s*[-+]|\\[pm][mp](?![a-z])")
+_SUM = re.compile(
+    r"(?:\d(?!\s*[-+]\s*\\frac)|[)\]}!]|\\(?!cdot|times|div)[a-z]+|(?<![\\A-Za-z])[A-Za-z])\s*[-+]|\\[pm][mp](?![a-z])"
+)
 _CONSTANT_LETTERS = frozenset("eiEI")
 
 

@@ -76,6 +76,8 @@ RIGHT = {
     ],
     "\\frac{7}{2}": [
         "\\boxed{3\\frac{1}{2}}",
+        "\\boxed{3 + \\frac{1}{2}}",
+        "\\boxed{3 + \\frac{1}{1 + \\frac{1}{1}}}",
         "\\boxed{3.5}",
     ],
     "0.00001": [
@@ -96,6 +98,10 @@ RIGHT = {
 """Reference: completions that answer it."""
 
 WRONG = {
+    "\\frac{5}{6}": [
+        "\\boxed{\\frac{1}{2} + \\frac{1}{3}}",
+        "\\boxed{\\frac{2+3}{6}}",
+    ],
     "1234567": [
         "\\boxed{12,34,56,7}",
         "\\boxed{123,45,67}",
