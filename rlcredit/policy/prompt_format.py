@@ -20,7 +20,13 @@ THINKING = {
     "<thought>": "</thought>",
     "<reasoning>": "</reasoning>",
     "<seed:think>": "</seed:think>",
+    "<thoughts>": "</thoughts>",
+    "<analysis>": "</analysis>",
+    "<reflection>": "</reflection>",
+    "<scratchpad>": "</scratchpad>",
     "[THINK]": "[/THINK]",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",
     "\u25c1think\u25b7": "\u25c1/think\u25b7",
 }
 """Tags around a model's thinking, as chat templates of 2025 and 2026 write them."""

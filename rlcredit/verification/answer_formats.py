@@ -13,21 +13,62 @@ FORMATS: tuple[AnswerFormat, ...] = ("boxed", "tag", "phrase", "hashes", "label"
 """Formats that mark an answer explicitly; the others take whatever is there."""
 
 _ANSWER = r"(?:the )?(?:final |correct |right )?answer"
+_KEYED = r'"(?:final[_ ])?answer"\s*+:\s*+("(?:[^"\\]|\\.)*+"|[^\s",{}\[\]]++)\s*+(?=[,}])'
 _LABEL = re.compile(
-    rf"^[ \t>#*_-]*+{_ANSWER}[*_]*+(?:[ \t]*+[:=][*_]*+[ \t]*+(?P<here>\S.*)|[ \t:*_]*+\n\s*+(?P<below>\S.*))",
+    rf"(?:^[ \t>#*_&-]*+|\\\[|\\\(|\$)[ \t]*+{_ANSWER}[*_]*+"
+    r"(?:[ \t]*+[:=][*_]*+[ \t]*+(?P<here>\S.*)|[ \t:*_]*+(?P<below>\n\s*+\S.*))"
+    rf"|(?P<key>){_KEYED}",
     re.IGNORECASE | re.MULTILINE,
 )
 _ANY_NUMBER = re.compile(r"(?:(?<![\w)\]}.])[-\u2212])?(?<![\d.])\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?%?")
-_MARKED = re.compile(
-    r"\*\*([^*]+)\*\*|\*([^*]+)\*|_([^_]+)_|`([^`]+)`|\\\(((?:(?!\\\)).)+)\\\)|\\\[((?:(?!\\\]).)+)\\\]", re.DOTALL
-)
 _PHRASE = re.compile(
     r"the (?:final |correct |right )?answer(?: (?:to|for) (?:the|this|your)(?: \w{1,20}){1,4})? is|final answer:",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\bcf)(?<!\bviz)(?<!\bresp)(?<!\bi\.e)(?<!\be\.g)(?<!\bRs)(?<!\bSt)\.(?=\s|$)")
-_DISPLAYS = {"$$": "$$", r"\[": r"\]", "$": "$", r"\(": r"\)"}
-"""Beginnings of mathematics that may go on over several lines, and their ends."""
+_STATING_TEXT = re.compile(
+    r"\\(?:text\w{0,6}|math(?:rm|bf|it|sf)|mbox|emph)\s*\{(?=[^{}]{0,60}?answer)((?:[^{}]|\{[^{}]*+\})*+)\}",
+    re.IGNORECASE,
+)
+_RETRACTION = (
+    r"\s{0,20}(?:or(?! equivalently)|no(?=[,.!]| wait)|wait|maybe|perhaps|actually|hmm|oops|sorry|hold on|scratch that"
+    r"|on second thought|I (?:made a mistake|was wrong))(?![a-z])"
+)
+_SENTENCE_END = re.compile(
+    r"(?:\n|(?<!\bvs)(?<!\bcf)(?<!\bviz)(?<!\bresp)(?<!\bi\.e)(?<!\be\.g)(?<!\bRs)(?<!\bSt)"
+    r"(?<!\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Oct|Nov|Dec))\.(?=\s|$))"
+    rf"(?!(?i:{_RETRACTION})|\s{{1,20}}\(?[A-J][.)])"
+)
+"""Ends of a statement, unless what follows takes it back or goes on to the next option."""
+
+_ROWS = [name + star for name in ("align", "aligned", "gather", "gathered", "equation", "split") for star in ("", "*")]
+_BLOCKS = {"```": "```", "$$": "$$", r"\[": r"\]", "$": "$", r"\(": r"\)"} | {
+    rf"\begin{{{name}}}": rf"\end{{{name}}}" for name in _ROWS
+}
+"""Beginnings of code and mathematics that may go on over several lines, and their ends."""
+
+_BULLET = re.compile(r"[ \t]*(?:[-+*\u2022\u2013][ \t]+|>[ \t]*)(\S.*)")
+_STRAY_END = re.compile(r"(?:\\\]|\\\)|(?<!\\)\$\$?)$")
+_ALIGNED_ROWS = re.compile(
+    rf"(?:\$\$)?\s*\\begin\{{({'|'.join(map(re.escape, _ROWS))})\}}((?:(?!\\begin|\\end).)+)\\end\{{\1\}}\s*(?:\$\$)?",
+    re.DOTALL,
+)
+_MARKS = tuple(
+    re.compile(pattern, re.DOTALL | re.IGNORECASE)
+    for pattern in (
+        *(r"\*\*([^*]+)\*\*!?", r"\*([^*]+)\*", r"_([^_]+)_", r"```(?:[a-z]*\n)?([^`]+)```", r"`([^`]+)`"),
+        *(
+            r"\\\(((?:(?!\\\)).)+)\\\)",
+            r"\\\[((?:(?!\\\]).)+)\\\]",
+            r"\$\$?\s*(=[^$]+)\$\$?",
+            r"(?:\\[,;: ]|\\q?quad|\s)*+=\s*([^\s=].*)",
+        ),
+        rf"\{{\s*{_KEYED}[^{{}}]*\}}",
+        rf"(?:{_PHRASE.pattern}|{_ANSWER}\s*[:=])[\s*:]*+(.+)",
+    )
+)
+"""What may stand around an answer: emphasis, code, mathematics, an equality sign in front, a key, a phrase."""
+
+_MOST_MARKS = 6
 
 
 def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | None:
@@ -35,9 +76,11 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
 
     ``boxed`` is the content of ``\boxed{}``; ``tag`` that of ``<answer></answer>``; ``phrase`` is what follows "the
     answer is", "the final answer to this problem is" or "final answer:" in its sentence; ``hashes`` what follows
-    ``####`` in its line; ``label`` what follows "Answer:" at the beginning of a line. A phrase or a label that ends its
-    line introduces the next one. ``number`` is the last number, whatever it is, and ``whole`` the completion itself.
-    Marks of emphasis, code and inline mathematics around an answer are taken off.
+    ``####`` in its line; ``label`` what follows "Answer:" at the beginning of a line, or the key "answer" of JSON. A
+    phrase or a label that ends its line introduces the next one, the bullets, the block of code or the display below.
+    It may stand in a text of LaTeX. ``number`` is the last number, whatever it is, and ``whole`` the completion itself.
+    Marks of emphasis, code and mathematics, an equality sign and a phrase in front of an answer are taken off. A
+    sentence that begins with "No," or "Or" belongs to the answer that it takes back or adds to.
 
     What stands between the marks of :data:`~rlcredit.policy.prompt_format.THINKING` is no statement. A completion
     that ends while it thinks, or in a box that it does not close, states no answer, whatever it stated before.
@@ -57,7 +100,7 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
         ('5', None)
 
     """
-    spoken = drop_thinking(text)
+    spoken = _STATING_TEXT.sub(r"\1 ", _STATING_TEXT.sub(r"\1 ", drop_thinking(text)))
     if "boxed" in formats and _has_open_box(spoken):
         return None
     for name in formats:
@@ -65,6 +108,9 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
         if answer is not None:
             return _strip_marks(answer)
     return None
+
+
+_THOUGHTS = [[re.compile(re.escape(mark), re.IGNORECASE) for mark in marks] for marks in THINKING.items()]
 
 
 def drop_thinking(text: str) -> str:
@@ -75,17 +121,34 @@ def drop_thinking(text: str) -> str:
         ('5', '5', '')
 
     """
-    for opening, closing in THINKING.items():
-        thought, closed, said = text.rpartition(closing)
-        text = said if closed else thought + said
-        if opening in text:
+    for opening, closing in _THOUGHTS:
+        text = closing.split(text)[-1]
+        if opening.search(text):
             return ""
     return text
 
 
 def _strip_marks(answer: str) -> str:
-    marked = _MARKED.fullmatch(answer)
-    return answer if marked is None else marked[marked.lastindex or 0].strip()
+    """Return an answer without what may stand around it, the rows of aligned equations joined."""
+    for _ in range(_MOST_MARKS):
+        marked = next(filter(None, (pattern.fullmatch(answer) for pattern in _MARKS)), None)
+        if marked is None:
+            break
+        answer = _unquote(marked[marked.lastindex or 0].strip())
+    rows = _ALIGNED_ROWS.fullmatch(answer)
+    return _strip_marks(_join_rows(rows[2])) if rows else answer
+
+
+def _unquote(value: str) -> str:
+    """Return a string of JSON as it reads; other texts as they are."""
+    return value[1:-1].replace(r"\\", "\\") if len(value) > 1 and value[0] == value[-1] == '"' else value
+
+
+def _join_rows(rows: str) -> str:
+    """Return aligned rows as a list; a row that begins with an equality sign goes on with the row before."""
+    joined = re.sub(r"\\\\\s*&?\s*(?==)", " ", rows)
+    parts = (" ".join(part.replace("&", " ").split()).strip(" ,") for part in joined.split(r"\\"))
+    return ", ".join(filter(None, parts))
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])")
@@ -131,23 +194,53 @@ def _find_last_box(text: str) -> str | None:
 
 def _find_after_phrase(text: str) -> str | None:
     places = [match.end() for match in _PHRASE.finditer(text)]
-    return _take_first_sentence(text[places[-1] :].lstrip(": *\t\r\n")) if places else None
+    return _take_statement(text[places[-1] :]) if places else None
 
 
-def _take_first_sentence(text: str) -> str | None:
-    """Return the first sentence of the first line, or the mathematics that the text begins with."""
-    for opening, closing in _DISPLAYS.items():
-        content, closed, _ = text.removeprefix(opening).partition(closing)
-        if text.startswith(opening) and closed and "\n" in content:
-            return (opening + content + closed).strip() or None
-    line = text.partition("\n")[0]
-    return _SENTENCE_END.split(line, maxsplit=1)[0].strip("* \t\r\f\v") or None
+def _take_statement(text: str) -> str | None:
+    """Return the bullets below, the code or mathematics that the text begins with, or else its first sentence."""
+    if bullets := _take_bullets(text):
+        return bullets
+    text = text.lstrip(": *&\t\r\n")
+    opening = next((mark for mark in _BLOCKS if text.startswith(mark)), "")
+    content, closed, _ = text.removeprefix(opening).partition(_BLOCKS.get(opening, "\n"))
+    if opening and closed and "\n" in content:
+        return opening + content + closed
+    sentence = _SENTENCE_END.split(text, maxsplit=1)[0].strip("* \t\r\f\v")
+    return _drop_stray_end(sentence) or None
+
+
+def _take_bullets(text: str) -> str:
+    """Return the items of a list on the lines below; nothing where there is none."""
+    head, _, below = text.partition("\n")
+    items = list[str]()
+    for line in [] if head.strip(" :*_\t") else below.strip("\n").split("\n"):
+        bullet = _BULLET.fullmatch(line.rstrip())
+        if bullet is None:
+            break
+        items.append(_strip_marks(_SENTENCE_END.split(bullet[1], maxsplit=1)[0]))
+    return ", ".join(items)
+
+
+def _drop_stray_end(statement: str) -> str:
+    """Return a statement without the end of mathematics that began before it."""
+    end = _STRAY_END.search(statement)
+    if end is None:
+        return statement
+    closing = end[0]
+    opening = {r"\]": r"\[", r"\)": r"\("}.get(closing, closing)
+    unescaped = statement.replace(r"\$", "")
+    is_stray = unescaped.count(closing) % 2 == 1 if opening == closing else opening not in statement
+    return statement[: end.start()].rstrip() if is_stray else statement
 
 
 def _find_after_label(text: str) -> str | None:
-    starts = [match.start("here" if match["here"] else "below") for match in _LABEL.finditer(text)]
-    answers = [answer for start in starts if (answer := _take_first_sentence(text[start:]))]
-    return answers[-1] if answers else None
+    for label in reversed(list(_LABEL.finditer(text))):
+        if label["key"] is not None:
+            return _unquote(label[label.lastindex or 0])
+        if answer := _take_statement(text[label.start("here" if label["here"] else "below") :]):
+            return answer
+    return None
 
 
 def _find_last_number(text: str) -> str | None:

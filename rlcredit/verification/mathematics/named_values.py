@@ -89,7 +89,7 @@ def is_variable(text: str) -> bool:
     return _NAME.fullmatch(text.strip()) is not None and is_value_name(text) and not _CONSTANT.match(text.strip())
 
 
-_WORK = re.compile(r"\d{2}")
+_WORK = re.compile(r"\d{2}|\s[-+*/]\s|\\[a-z]|\^")
 _COMPUTATION = re.compile(r"[\d(\\].*(?:[-+/^]|\\cdot|\\times|\\div|\\frac|\\binom).*|\\(?:frac|sqrt).*", re.DOTALL)
 
 
@@ -120,8 +120,8 @@ def _is_in_own_value(name: str, value: str) -> bool:
 def read_chain_value(answer: str, compare: AnswerEquality) -> str:
     """Return the value of an answer without the names before its equality signs; None if it has none.
 
-    ``x=5`` answers 5, and so do ``m+n=2+3=5`` and ``256+37=293``, if each side has the value of the last. An equation
-    between numbers of one digit is an equation, and answers no value.
+    ``x=5`` answers 5, and so do ``m+n=256+37=293`` and ``4 + 5 = 9``, if each side has the value of the last. ``2+3=5``
+    without blanks, and without a number of two digits, is an equation and answers no value.
     """
     parts = split_equation_sides(answer)
     if len(parts) == 1:
@@ -139,7 +139,8 @@ def read_chain_value(answer: str, compare: AnswerEquality) -> str:
         return ""
     if between and not is_finished_expression(read_quantity(last).value):
         return ""
-    return last if all(compare.is_equal(part, read_quantity(last).value) for part in between) else ""
+    value = read_quantity(last).value
+    return last if all(compare.values.is_equal(read_quantity(part).value, value) for part in between) else ""
 
 
 _SYMBOL = re.compile(r"\\text\{[^{}]*\}|(?:\\[A-Za-z]+|[A-Za-z])(?:_\{\w+\})?")

@@ -173,6 +173,7 @@ _SAME = (
     (re.compile(r"\^\s*\{\s*\\(?:circ|degree)\s*\}|\^?\s*\\(?:circ|degree)(?![A-Za-z])"), r"^{\\circ}"),
     (re.compile(r"\^\s*\{\s*((?:\\prime\s*)+)\}|\^\s*\\prime(?![A-Za-z])"), "'"),
     (re.compile(r"\\%"), "%"),
+    (re.compile(r"(?<=\d)\{,\}(?=\d\d\{,\})"), ","),
     (re.compile(r"\*\*"), "^"),
     (re.compile(r"\^\s*\(([^()]*)\)"), r"^{\1}"),
     (re.compile(r"^\s*~"), r"\\sim "),

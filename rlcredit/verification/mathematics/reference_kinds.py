@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from rlcredit.verification.mathematics import (
     cases,
+    dates,
     expressions,
     integers,
     matrices,
+    option_letters,
     quantities,
     ranges,
     relations,
@@ -40,8 +42,10 @@ class ReferenceKind:
 
 
 KINDS: tuple[ReferenceKind, ...] = (
-    ReferenceKind("option letter", text_kinds.is_option_letter, text_kinds.is_same_option_letter),
-    ReferenceKind("date, time, score, ratio or range", text_kinds.is_date_or_score, text_kinds.has_same_characters),
+    ReferenceKind("option letter", option_letters.is_option_letter, option_letters.is_same_option_letter),
+    ReferenceKind("several option letters", option_letters.is_set_of_letters, option_letters.is_same_set_of_letters),
+    ReferenceKind("date, time, score, ratio or range", dates.is_date_or_score, dates.is_same_date_or_score),
+    ReferenceKind("absence of an answer", text_kinds.is_absence, text_kinds.is_same_absence),
     ReferenceKind("number in another base", integers.is_based_number, integers.has_same_digits),
     ReferenceKind("congruence", integers.is_congruence, integers.is_same_congruence),
     ReferenceKind("matrix", matrices.is_matrix, matrices.is_same_matrix),

@@ -1,9 +1,9 @@
-"""Kinds that are compared as they are written: texts by words, letters, dates, scores and digits by characters."""
+"""Texts, compared by their words; answers that say there is none."""
 
 import re
 
 from rlcredit.verification.mathematics.equality import AnswerEquality
-from rlcredit.verification.mathematics.named_values import drop_leading_name
+from rlcredit.verification.mathematics.named_values import is_value_name
 from rlcredit.verification.mathematics.units import read_quantity
 
 _RUN = re.compile(r"(?<![A-Za-z\\])[^\W\d_]{2,}(?![A-Za-z])")
@@ -13,7 +13,7 @@ _PRODUCT_ALPHABETS = ("abcd", "xyz", "mnk", "pqrst", "uvw", "ij", "rh")
 def read_words(text: str) -> str:
     """Return the words of a text in normal form."""
     text = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)
-    return " ".join(re.sub(r"[{}\"]", " ", text).strip(" .'").split())
+    return " ".join(re.sub(r"[{}\"]", " ", text).strip(" .!'").split())
 
 
 def is_text_reference(reference: str) -> bool:
@@ -27,60 +27,80 @@ def is_text_reference(reference: str) -> bool:
 
 
 def is_same_text(answer: str, reference: str, compare: AnswerEquality) -> bool:
-    """Whether an answer has the same words, case and articles aside."""
+    """Whether an answer has the same words, case and articles aside; a reason may follow yes, no, true and false."""
     ours, theirs = map(_normalise_words, (answer, reference))
-    return bool(ours) and ours == theirs
+    return bool(ours) and (ours == theirs or _is_reasoned(ours, theirs))
+
+
+_OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
+_REASONED = re.compile(r"(\w+)\s*(?:[,.;:(-]|because\b|since\b|as\b)(.+)")
+_DOUBT = re.compile(
+    r"^\s*(?:if|when|only|in|for|except|with)\b|\b(?:or|but|maybe|perhaps|possibly|sometimes|unless|depends|unsure|unclear|unknown|however|although|either|neither"
+    r"|both|guess|think|wait|actually|(?:not|never) (?:really|sure|always))\b"
+)
+
+
+def _is_reasoned(answer: str, word: str) -> bool:
+    """Whether an answer says yes, no, true or false, and then why, without doubt and without the opposite."""
+    reasoned = _REASONED.fullmatch(answer)
+    if word not in _OPPOSITES or reasoned is None or reasoned[1] != word:
+        return False
+    return not _DOUBT.search(reasoned[2]) and not re.search(rf"\b{_OPPOSITES[word]}\b", reasoned[2])
+
+
+_NOUN = r"(?:solutions?|roots?)"
+_ABSENCES = {
+    "no limit": r"dne|(?:does ?n[o']t|do not|cannot) exist|non-?existent|no limit(?: exists)?",
+    "undefined": r"undefined|not defined",
+    "no solution": rf"no {_NOUN}(?: exists?)?|inconsistent|{_NOUN} (?:does|do) ?n[o']t exist",
+    "no real solution": rf"no real {_NOUN}(?: exists?)?|no {_NOUN} (?:in|over) (?:the )?(?:reals|real numbers)",
+    "none": r"none(?: exists?)?|nothing|no such \w+(?: exists?)?",
+    "empty set": r"\\emptyset|\\\{ ?\\\}|empty set|(?:solution set is )?empty",
+}
+"""Ways to say that there is no answer; each says something else."""
+
+_EMPTY = ("no solution", "none", "empty set")
+"""What an answer to an equation without solutions may say, and the set of its solutions."""
+
+_ABSENT = {
+    name: re.compile(
+        r"(?P<subject>.*?)\s*(?:(?:\b(?:there (?:is|are|exists?)|it|they|is|are|has|have)\b|=|\\in(?![a-z])|:) ?){0,3}"
+        rf"(?:the )?(?:{ways})[\s.!]*"
+    )
+    for name, ways in _ABSENCES.items()
+}
+_SUBJECT = re.compile(
+    r"(?:the |this |its )?(?:(?:limit|value|function|expression|quantity|slope|integral|derivative|inverse|equation"
+    r"|system|inequality|problem|answer)\s*)?"
+)
+
+
+def read_absence(text: str) -> str:
+    """Return which absence of an answer a text states, one of ``_ABSENCES``; nothing if it states none."""
+    words = " ".join(re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text).replace("\\quad", " ").split())
+    for name, pattern in _ABSENT.items():
+        absent = pattern.fullmatch(words.casefold().replace("\\infty", ""))
+        if absent and (_SUBJECT.fullmatch(absent["subject"]) or _is_short_name(absent["subject"])):
+            return name
+    return ""
+
+
+def _is_short_name(text: str) -> bool:
+    return is_value_name(text) and (len(text) < 3 or re.search(r"[\\(]", text) is not None)
+
+
+def is_absence(reference: str) -> bool:
+    """Whether a reference says that there is no answer: ``no solution``, ``DNE``, ``undefined``, the empty set."""
+    return bool(read_absence(reference))
+
+
+def is_same_absence(answer: str, reference: str, compare: AnswerEquality) -> bool:
+    """Whether an answer says that there is none in the same sense, and nothing else."""
+    ours, theirs = read_absence(answer), read_absence(reference)
+    return ours == theirs or (ours in _EMPTY and theirs in _EMPTY)
 
 
 def _normalise_words(text: str) -> str:
     """Return the words of a text without case, article, hyphens between words and full stops of abbreviations."""
     words = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", read_words(text).casefold())
     return re.sub(r"^(?:the|a|an) ", "", re.sub(r"(?<=[^\W\d_])\.(?= [^\W\d_])", "", words))
-
-
-_LETTER = re.compile(r"(?:\(\s*)?(?:\\text\{)?\s*\(?\s*([A-J])\s*\)?\s*\}?\s*\)?")
-_CHOICE = re.compile(
-    r"(?i:(?:option|choice|answer)\s+)?(?:\\text\{\s*)?(?i:(?:option|choice|answer)\s+)?"
-    r"(?P<open>\()?\s*(?:\\text\{)?(?P<letter>[A-Za-z])\}?\s*(?P<close>\))?\s*(?P<mark>[.:)])?\}?(?P<rest>.*)",
-    re.DOTALL,
-)
-_OTHER_CHOICE = re.compile(
-    r"(?<![A-Z])[B-J](?![A-Za-z])|(?<![A-Za-z\\])A(?! ?[a-z])(?![A-Za-z])|^\W*[a-j]\W*$|^\W*[a-j]\s*[).]"
-)
-_DENIAL = re.compile(
-    r"(?<![A-Za-z])(?:not|no|or|nor|wrong|incorrect|false|isn|either|neither|maybe)(?![A-Za-z])", re.IGNORECASE
-)
-
-
-def is_option_letter(reference: str) -> bool:
-    """Whether a reference is one of the letters that multiple choice has: ``C``, ``(C)``."""
-    return _LETTER.fullmatch(reference) is not None
-
-
-def is_same_option_letter(answer: str, reference: str, compare: AnswerEquality) -> bool:
-    """Whether an answer chooses this letter and no other: ``C.``, ``(C) 5``, but not ``A or C``."""
-    expected = _LETTER.fullmatch(reference)
-    answer = re.sub(r"^\\text\{\s*((?i:option|choice|answer))\s*\}", r"\1 ", answer.strip())
-    chosen = _CHOICE.fullmatch(re.sub(r"^\[\s*([A-Z])\s*\]$", r"\1", answer))
-    if expected is None or chosen is None or chosen["letter"].upper() != expected[1]:
-        return False
-    if chosen["open"] and not chosen["close"]:
-        return False
-    rest = re.sub(r"[{}]", " ", chosen["rest"]).strip()
-    if not rest or re.fullmatch(r"[).\s]*", rest):
-        return True
-    return bool(chosen["mark"] or chosen["close"]) and not _OTHER_CHOICE.search(rest) and not _DENIAL.search(rest)
-
-
-_UNCOMPUTED = re.compile(r"\d+(?:\s*[-/.]\s*\d+){2,}|\d+(?:\s*:\s*\d+)+(?:\s*[AaPp]\.?[Mm]\.?)?|\d+\s*-\s*\d+")
-
-
-def is_date_or_score(reference: str) -> bool:
-    """Whether a reference looks like arithmetic and is none: ``2023-01-15``, ``7:30``, ``3-2``."""
-    return _UNCOMPUTED.fullmatch(read_words(reference)) is not None
-
-
-def has_same_characters(answer: str, reference: str, compare: AnswerEquality) -> bool:
-    """Whether an answer has the same characters, blanks and case aside."""
-    ours, theirs = (re.sub(r"\s", "", read_words(drop_leading_name(text))).casefold() for text in (answer, reference))
-    return ours == theirs

@@ -33,9 +33,11 @@ _CANONICAL = {
     if (names := group.split())
     for name in names
 }
-_CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble", "₩": "won"}
+_CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble"} | {
+    **{"₩": "won", "¢": "cent"}
+}
 _CODES = {"USD": "dollar", "EUR": "euro", "GBP": "gbp", "JPY": "yen", "INR": "rupee", "Rs": "rupee", "CNY": "yuan"}
-_CURRENCY = r"(?:(?:US|CA|AU|HK|NZ)?\s*\\\$|[€£¥₹₽₩])"
+_CURRENCY = r"(?:(?:US|CA|AU|HK|NZ)?\s*\\\$|[€£¥₹₽₩¢])"
 _CODE = rf"(?:\\text\{{\s*)?(?:{'|'.join(_CODES)})\.?\s*\}}?"
 
 _ILLIONS = {"million": 6, "billion": 9, "trillion": 12, "quadrillion": 15, "milliard": 9, "thousand": 3, "hundred": 2}
@@ -75,7 +77,12 @@ _NO_UNITS = frozenset(
 )
 """Words that are no unit wherever they stand: they deny, go on, compare or compute."""
 
-_NUMBER_WORD = re.compile(r"(?:illions?|illiards?|ieths?|eenths?|dths?|enths?)$")
+_NUMBER_WORD = re.compile(
+    r"(?:illions?|illiards?|ieths?|eenths?|dths?|enths?)$|^(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|zero"
+    r"|eleven|twelve|\w*teen|(?:twen|thir|for|fif|six|seven|eigh|nine)t(?:y|ie)|gross|grand|score|myriad|googol"
+    r"|single|double|triple|quadruple)(?:e?s)?|dos|tres|seis|deux|trois|six|dix|fois|moins|menos|veces|sans|jamais|mas)$"
+)
+"""Words that count in English, and what counts or goes on in French and Spanish and looks like a plural."""
 
 _AFTERWARDS = frozenset(["old", "long", "tall", "wide", "high", "deep", "apart", "away", "each", "total", "altogether"])
 """What may follow a unit: five years old."""
@@ -84,7 +91,7 @@ _POWER_WORDS = {"square": "2", "squared": "2", "sq": "2", "cubic": "3", "cubed":
 # Possessive throughout: nothing that a completion writes may be read in more than one way, one after the other.
 _WORD = (
     r"(?:\\text\{[^{}]*+\}|(?<=[\d\s])\([A-Za-z][A-Za-z ]++\)|(?<![\\A-Za-z])[A-Za-z]++\s*+/\s*+[A-Za-z]++"
-    r"|(?<![\\A-Za-z])[A-Za-z]{2,}+\.?|\\mu\s*+[A-Za-z]++|\\Omega|\^\{\\circ\}\s*+[CF]?)"
+    r"|(?<![\\A-Za-z])[A-Za-z]{2,}+\.?|\\mu\s*+[A-Za-z]++|\\Omega|\\min(?![A-Za-z])|\^\{\\circ\}\s*+[CF]?)"
 )
 _RAISED = r"(?:\s*\^\{-?\d\})?"
 _UNIT_FRACTION = re.compile(r"\\frac\{\s*\\text\{([A-Za-z]+)\}\s*\}\{\s*\\text\{([A-Za-z]+)\}(?:\^\{(\d)\})?\s*\}$")
@@ -92,6 +99,8 @@ _TAIL = re.compile(rf"(?:\s*+(?:(?:/|\\cdot)\s*+)?{_WORD}{_RAISED})++\s*+$")
 _LEADING_CURRENCY = re.compile(rf"([+-]?)\s*(?:{_CURRENCY}|{_CODE}(?=\s*[\d.(+-]))\s*([+-]?)\s*")
 _PIECES = re.compile(r"\^\{\\circ\}|\^\{-?\d\}|\\mu|\\Omega|[A-Za-z]+|/")
 _MOST_WORDS = 8
+_LAKHS = re.compile(r"(?<![\d.,(\[{])\d{1,2}(?:,\d{2})+(?:,|\{,\})\d{3}(?![\d,)\]])")
+"""Numbers grouped as in India: ``10,00,000``."""
 _NOT_ALONE = re.compile(
     r"(?<![\\A-Za-z])[A-Za-z]{3,}|\\text|[,;=<>%]|\\(?:le|ge|ne|in|cup|pm|sin|cos|tan|cot|sec|csc)(?![A-Za-z])"
 )
@@ -130,6 +139,7 @@ def read_quantity(text: str) -> Quantity:
     text = _UNIT_FRACTION.sub(
         lambda unit: rf"\text{{{unit[1]}/{unit[2]}}}" + (f"^{{{unit[3]}}}" if unit[3] else ""), text
     )
+    text = _LAKHS.sub(lambda number: re.sub(r"\D", "", number[0]), text)
     if leading := _LEADING_CURRENCY.match(text):
         currency = _find_currency(leading[0])
         text = leading[1] + leading[2] + text[leading.end() :].strip()
