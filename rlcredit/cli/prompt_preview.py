@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from rlcredit.base.text_escaping import escape_controls
+from rlcredit.policy.chat_turns import Conversation
 from rlcredit.policy.model_loading import load_tokenizer
 from rlcredit.policy.policy import Policy
-from rlcredit.policy.prompt_format import Conversation, PromptError
+from rlcredit.policy.prompt_format import PromptError
 from rlcredit.tasks import Example, Task
 from rlcredit.verification.answer_formats import state_answer
 
@@ -27,8 +28,10 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
     task.setup("fit" if task.has_training else "validate")
     example = (task.train_set or task.held_out_set)[0]
     tokenizer = load_tokenizer(policy.location)
+    conversation = task.build_conversation(example)
     try:
-        (ids,) = policy.prompt.encode_conversations(tokenizer, [task.build_conversation(example)])
+        policy.prompt.refuse_lost_parts(tokenizer, conversation)
+        (ids,) = policy.prompt.encode_conversations(tokenizer, [conversation])
     except PromptError as error:
         raise PromptError(str(error).replace(str(tokenizer.name_or_path), policy.path)) from None
     special = set(tokenizer.all_special_ids) & set(ids)

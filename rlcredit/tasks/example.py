@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rlcredit.policy.prompt_format import ChatMessage, Conversation, parse_conversation
+from rlcredit.policy.chat_turns import ChatMessage, Conversation, parse_conversation, write_turn
 
 
 class Example(NamedTuple):
@@ -52,7 +52,7 @@ class Example(NamedTuple):
         """
         if isinstance(self.question, str):
             return self.question
-        return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in self.question)
+        return "\n\n".join(map(write_turn, self.question))
 
 
 @dataclass
@@ -102,5 +102,5 @@ def build_conversation(
     for shot in shots:
         said.append(ChatMessage(role="user", content=instruction.replace("{question}", shot.question)))
         said.append(ChatMessage(role="assistant", content=shot.answer))
-    last = ChatMessage(role="user", content=instruction.replace("{question}", asked[-1]["content"]))
+    last: ChatMessage = {**asked[-1], "content": instruction.replace("{question}", asked[-1]["content"])}
     return [*said, *asked[:-1], last]

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rlcredit.policy.prompt_format import ChatMessage, Conversation
+from rlcredit.policy.chat_turns import Conversation
+from rlcredit.tasks.column_texts import write_column_text
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.instruction_columns import QUESTION, fill_template
 from rlcredit.tasks.record_answers import AnswerColumn
-from rlcredit.tasks.record_values import has_column, list_columns, read_answer_text, read_column, read_question
+from rlcredit.tasks.record_values import has_column, list_columns, read_column, read_question
 
 
 @dataclass(frozen=True)
@@ -84,17 +85,13 @@ class RecordReader:
         text = fill_template(self.template, text_of)
         if not text:
             raise ValueError(f"{where}: the columns {sorted(self.columns)} of data.instruction are all empty.")
-        return [*question[:-1], ChatMessage(role="user", content=text)] if isinstance(question, list) else text
+        return [*question[:-1], {**question[-1], "content": text}] if isinstance(question, list) else text
 
     def _read_column_text(self, record: Mapping[str, Any], name: str, where: str) -> str:
-        """Return a column's text for the question, with list entries on separate lines; empty if it is empty."""
+        """Return a column's text for the question; empty if the column is."""
         if not has_column(record, name):
             raise ValueError(f"{where}: column `{name}`, which data.instruction names, is missing.")
-        content = read_column(record, name)
-        if isinstance(content, Mapping):
-            raise ValueError(
-                f"{where}: column `{name}`, which data.instruction names, is an object with the fields "
-                f"{list_columns(content)}. Name one of them as column.field."
-            )
-        parts = content if isinstance(content, list) else [content]
-        return "\n".join(filter(None, map(read_answer_text, parts)))
+        try:
+            return write_column_text(read_column(record, name))
+        except ValueError as error:
+            raise ValueError(f"{where}: column `{name}`, which data.instruction names, {error}") from None

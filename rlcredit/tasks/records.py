@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_args
 
 from rlcredit.base.messages import print_message, warn_once
 from rlcredit.formulas.parameter_choices import require_choice
-from rlcredit.policy.prompt_format import Conversation
+from rlcredit.policy.chat_turns import Conversation
 from rlcredit.tasks.example import Example, build_conversation
 from rlcredit.tasks.held_out_split import (
     hold_out_smallest_hashes,

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from rlcredit.base.messages import print_message, warn_once
 from rlcredit.config.allowed_values import validate_folder_name
-from rlcredit.policy.prompt_format import Conversation
+from rlcredit.policy.chat_turns import Conversation
 from rlcredit.tasks.example import Example, Shot, build_conversation
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.held_out_split import separate_alike_questions
