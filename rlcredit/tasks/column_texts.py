@@ -34,7 +34,7 @@ def write_column_text(content: Any) -> str:
     """
     if content is None:
         return ""
-    if isinstance(content, list | tuple):
+    if isinstance(content, list):
         return "\n".join(_write_entries(content))
     if isinstance(content, Mapping):
         return "\n".join(_write_options(content, "is", "Name one of them as column.field."))
@@ -55,7 +55,7 @@ def _write_options(fields: Mapping[str, Any], verb: str, repair: str) -> Iterato
     said = {name: value for name, value in fields.items() if value is not None}
     if "text" in said and said.keys() <= OPTION_FIELDS:
         texts, labels = said["text"], said.get("label")
-        are_lists = isinstance(texts, list | tuple)
+        are_lists = isinstance(texts, list)
         options = _pair_lists(texts, labels) if are_lists else [(labels, texts)]
     elif all(map(_LABEL.fullmatch, map(str, said))):
         options = said.items()
@@ -67,7 +67,7 @@ def _write_options(fields: Mapping[str, Any], verb: str, repair: str) -> Iterato
 
 def _pair_lists(texts: list[Any], labels: Any) -> list[tuple[Any, Any]]:
     labels = [None] * len(texts) if labels is None else labels
-    if not isinstance(labels, list | tuple) or len(labels) != len(texts):
+    if not isinstance(labels, list) or len(labels) != len(texts):
         raise ValueError(f"has {len(texts)} texts and for labels {labels!r:.80}. Write one label for each text.")
     return list(zip(labels, texts, strict=True))
 

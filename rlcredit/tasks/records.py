@@ -22,6 +22,7 @@ from rlcredit.tasks.record_answers import (
     AnswerColumn,
     ListMeaning,
     MissingAnswerError,
+    accept_same_answers,
     find_comma_decimals,
 )
 from rlcredit.tasks.record_reader import RecordReader
@@ -210,7 +211,7 @@ class Records(Task):
         examples, places, contradictions = dict[str, Example](), dict[str, str](), list[tuple[str, Example]]()
         for where, example in self._read_located_examples(source):
             first = examples.setdefault(example.text, example)
-            if first.accepted_answers == example.accepted_answers:
+            if accept_same_answers(first.accepted_answers, example.accepted_answers):
                 places.setdefault(example.text, where)
             else:
                 contradictions.append((where, example))

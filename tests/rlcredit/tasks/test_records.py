@@ -170,6 +170,31 @@ def test_repeated_questions_count_once_and_contradictions_are_named(tmp_path, ca
 
 
 @pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("1", "1.0", True),
+        ("1,000", "1000", True),
+        ("0.5", "1/2", True),
+        (" Paris", "Paris", True),
+        ("(1,2)", "(1, 2)", True),
+        (["1", "2"], ["2", "1.0"], True),
+        (["1", "2"], ["1", "3"], False),
+        ("3", "4", False),
+        ("A", "B", False),
+    ],
+)
+def test_equal_answers_to_one_question_are_no_contradiction(tmp_path, one, other, same):
+    path = lines(tmp_path / "q.jsonl", *({"question": "Which?", "answer": answer} for answer in (one, other)))
+    asked = Records(str(path), answers="any", train_split=None, validation=str(path))
+    if same:
+        (example,) = asked.held_out_examples()
+        assert example.answer == (one if isinstance(one, str) else one[0])
+        return
+    with pytest.raises(ValueError, match=r"q.jsonl, line 2: asks what .*, line 1 asks"):
+        asked.held_out_examples()
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("", "q.csv: there is no question in it."),
