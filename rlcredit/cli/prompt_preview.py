@@ -59,10 +59,9 @@ def decode_prompt(tokenizer: Any, ids: list[int]) -> str:
 
 def make_example_answers(task: Task, example: Example) -> Iterator[str]:
     """Yield completions that state the reference, in each accepted format, and another question's answer."""
-    for answer in example.accepted_answers:
+    for answer in filter(None, example.accepted_answers):
         yield from state_answer(answer, task.answer_formats)
-    others = (
-        each.answer for each in (*task.train_set, *task.held_out_set) if each.answer not in example.accepted_answers
-    )
-    for other in list(others)[:1]:
+    known = ("", *example.accepted_answers)
+    others = [each.answer for each in (*task.train_set, *task.held_out_set) if each.answer not in known]
+    for other in others[:1]:
         yield state_answer(other, task.answer_formats)[0]

@@ -6,13 +6,16 @@ from typing import Any, NamedTuple
 
 from rlcredit.policy.chat_turns import ChatMessage, Conversation, parse_conversation, write_turn
 
+NO_REFERENCE = "(no answer)"
+"""Stands where the reference of a question without an answer would."""
+
 
 class Example(NamedTuple):
     """One question.
 
     Attributes:
         question: Text of the question, or its turns; before the task's instruction, system prompt and shots.
-        answer: Answer that a verifier compares with.
+        answer: Answer that a verifier compares with; empty where there is none.
         metadata: Whatever the task's own scorer needs.
         alternatives: Further answers that are as right as the first.
         columns: Columns that question and answer were read from, as the data has them, for reward functions.
@@ -37,9 +40,11 @@ class Example(NamedTuple):
         Example:
             >>> Example("1/2 of 1?", "0.5", {}).reference, Example("1/2 of 1?", "0.5", {}, ("1/2",)).reference
             ('0.5', '0.5 or 1/2')
+            >>> Example("Write a poem.", "", {}).reference
+            '(no answer)'
 
         """
-        return " or ".join(self.accepted_answers)
+        return " or ".join(self.accepted_answers) or NO_REFERENCE
 
     @property
     def text(self) -> str:

@@ -248,9 +248,11 @@ class Task(LightningDataModule):
     def list_reward_columns(self, example: Example) -> dict[str, Any]:
         """Return what reward functions read beside prompts and completions, by name: the columns of the data.
 
-        ``question``, ``answer`` and ``metadata``, all columns in one, are the example's where the data has none such.
+        ``question``, ``answer`` and ``metadata``, all columns in one, are the example's where the data has none such;
+        ``answer`` is left out where there is none.
         """
-        own = {"question": example.text, "answer": example.answer, "metadata": example.metadata}
+        answer = {"answer": example.answer} if example.answer else {}
+        own = {"question": example.text, **answer, "metadata": example.metadata}
         return {**own, **example.metadata, **(example.columns or {})}
 
     def refuse_instruction(self, instruction: str) -> None:
@@ -278,10 +280,10 @@ class Task(LightningDataModule):
         return self.reward_sum is not None
 
     @property
-    def _compares_answers(self) -> bool:
-        """Whether the verifier that comes with every task decides anything, if there is no other."""
+    def compares_answers(self) -> bool:
+        """Whether the verifier that comes with every task decides anything, so that questions need answers."""
         cls = type(self)
-        is_used = self.reward_sum is None or self.reward_sum.takes_verifier
+        is_used = self.own is None and (self.reward_sum is None or self.reward_sum.takes_verifier)
         return is_used and cls.judge is Task.judge and cls.judge_with_scores is Task.judge_with_scores
 
     @property
@@ -343,7 +345,7 @@ class Task(LightningDataModule):
             self.own.start(known[0].answer, known[0].metadata)
         if self.reward_sum is not None and (known := self.train_set or self.held_out_set):
             self.reward_sum.start(self._make_reward_call(known[0], [known[0].answer]))
-        if self.own is None and self._compares_answers:
+        if self.compares_answers:
             require_sandbox("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
         if len(self.train_set) + len(self.held_out_set) > before:
             self.check_references()
@@ -363,7 +365,7 @@ class Task(LightningDataModule):
 
     def check_references(self) -> None:
         """Warn about references that are not judged right against themselves; custom judges are not asked."""
-        if self.own is None and self._compares_answers:
+        if self.compares_answers:
             examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
             faults = list(find_reference_faults(examples, answer_format, self.judge))
             if faults:
