@@ -158,9 +158,9 @@ def test_answers_are_as_likely_as_behind_each_prefix_alone(reader, size):
 
 def test_a_question_without_an_answer_has_no_likelihood_to_read(policy):
     rollout = sample_rollout(policy)
-    rollout.sources[1] = (rollout.sources[1][0], Example("Write a poem.", "", {}))
+    rollout.sources = (rollout.sources[0], (1, Example("Write a poem.", "", {})))
     with pytest.raises(RunStopped, match=r"the question 'Write a poem\.' has none"):
-        make_lookahead(policy).read_answers(rollout, rollout.mask, "so")
+        make_lookahead(policy, None).read_answers(rollout, rollout.mask, "so")
 
 
 def count_all(rollout):
