@@ -291,6 +291,11 @@ class Task(LightningDataModule):
         """Whether the task has questions to train on."""
         return True
 
+    @property
+    def held_out_size(self) -> int | None:
+        """Number of held-out questions; None before they have been read."""
+        return len(self.held_out_set) or None
+
     def start_verifier(self) -> None:
         """Start the judge in the background, so that no step waits for its imports; does nothing by default."""
 
