@@ -87,7 +87,7 @@ def test_the_schedule_has_the_steps_and_questions_of_the_run(schedule, table, se
     assert told == said
     task = Records(str(table))
     task.setup()
-    assert (len(task.train_set), len(task.held_out_set)) == (109, 13)
+    assert (len(task.train_set), len(task.held_out_set)) == (107, 13)
 
 
 def test_of_questions_that_were_not_read_the_most_is_said(schedule, table, tmp_path):
