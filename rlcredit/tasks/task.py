@@ -17,7 +17,13 @@ from rlcredit.tasks.example import Example, Shot, build_conversation
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.held_out_split import separate_alike_questions
 from rlcredit.tasks.prompt_order import PromptOrder
-from rlcredit.tasks.reference_checks import find_reference_faults, suggest_reference_remedy, write_reference_warning
+from rlcredit.tasks.reference_checks import (
+    find_reference_faults,
+    find_unreadable_references,
+    suggest_reference_remedy,
+    write_reference_warning,
+    write_unreadable_warning,
+)
 from rlcredit.verification.answer_formats import FORMATS, AnswerFormat
 from rlcredit.verification.reward_calls import RewardCall
 from rlcredit.verification.reward_functions import RewardFunction, RewardSum, read_reward_functions
@@ -369,13 +375,18 @@ class Task(LightningDataModule):
             )
 
     def check_references(self) -> None:
-        """Warn about references that are not judged right against themselves; custom judges are not asked."""
+        """Warn about references that are not right against themselves, or unreadable; custom judges are not asked."""
         if self.compares_answers:
             examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
             faults = list(find_reference_faults(examples, answer_format, self.judge))
             if faults:
                 warning = write_reference_warning(faults, len(examples), answer_format, self.locate_example)
                 rank_zero_only(print_message)(f"{warning} {suggest_reference_remedy(faults)}")
+            faulty = {id(example) for example, _ in faults}
+            sound = [example for example in examples if id(example) not in faulty]
+            unreadable, tried = find_unreadable_references(sound, answer_format, self.judge)
+            if unreadable:
+                rank_zero_only(print_message)(write_unreadable_warning(unreadable, tried, self.locate_example))
 
     def build_conversation(self, example: Example) -> Conversation:
         """Return the conversation: system prompt, shots, and the question inside the instruction."""
