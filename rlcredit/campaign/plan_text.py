@@ -45,6 +45,8 @@ def describe_campaign(
     answers = [asked.count_answers(module.validation.completions) for asked in task.held_out_sets]
     known = [number for number in answers if number is not None]
     held_out = f"{runs * evaluations * sum(known):,}" if len(known) == len(answers) else "all questions'"
+    if any(asked.size and asked.task.held_out_size is None for asked in task.held_out_sets):
+        held_out = f"at most {held_out}"
     length = f"{declaration.end:,} {declaration.budget.unit}" if declaration.budget else f"{declaration.end} steps"
     yield f"campaign   {declaration.name}, declaration {declaration.sha256[:12]}"
     yield f"runs       {conditions} conditions x {seeds} seeds = {runs} runs of {length}, {slots} at a time"

@@ -115,5 +115,5 @@ def measure_run_seconds(
 
 def mean_validation_batches(resolution: ResolvedCondition) -> float:
     """Return the mean number of validation batches per held-out set; one if it is unknown."""
-    tasks = [asked.task for asked in resolution.task.held_out_sets]
-    return statistics.fmean(max(1.0, (task.validation_size or 1) / task.validation_batch) for task in tasks)
+    sets = resolution.task.held_out_sets
+    return statistics.fmean(max(1.0, (asked.size or 1) / asked.task.validation_batch) for asked in sets)

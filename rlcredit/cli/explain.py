@@ -18,6 +18,7 @@ from rlcredit.policy.policy_sizes import find_policy_sizes
 from rlcredit.preflight.memory import estimate_memory
 from rlcredit.preflight.policy import select_lora_layers
 from rlcredit.preflight.weights import explain_missing_folder
+from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
@@ -181,17 +182,34 @@ def _describe_updates(module: PolicyModule) -> str:
 
 
 def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
-    if trainer.max_steps < 0:
-        return "no limit of steps; a callback ends the run"
-    generations = trainer.max_steps // module.updates_per_rollout * task.prompts_per_step * module.sampling.completions
+    steps = _count_steps(trainer, module, task)
+    asked = ", ".join(_describe_held_out_set(each, trainer, module) for each in task.held_out_sets)
+    evaluated = f"every {trainer.val_check_interval} steps {asked}"
+    if steps is None:
+        return f"no limit of steps, a callback ends the run; {evaluated}"
+    generations = steps // module.updates_per_rollout * task.prompts_per_step * module.sampling.completions
     sampled = f" kept of up to {generations * module.rounds:,}" if module.rounds > 1 else ""
-    asked = ", ".join(
-        f"{each.task.validation_size or 'all'} {f'questions of {each.name}' if each.name else 'held-out questions'} x "
-        f"{each.choose_sampling(module.validation).completions} completions"
-        for each in task.held_out_sets
-    )
-    every = trainer.val_check_interval
-    return f"{trainer.max_steps} steps, {generations:,} completions{sampled}; every {every} steps {asked}"
+    return f"{steps} steps, {generations:,} completions{sampled}; {evaluated}"
+
+
+def _count_steps(trainer: Trainer, module: PolicyModule, task: Task) -> int | None:
+    """Return the steps of a run, which epochs may end if the questions have been read; None without a limit."""
+    limits = [trainer.max_steps] if trainer.max_steps >= 0 else []
+    if task.train_set and trainer.max_epochs is not None and trainer.max_epochs >= 0:
+        rollouts = len(task.train_set) // (task.prompts_per_step * module.rounds)
+        limits.append(trainer.max_epochs * rollouts * module.updates_per_rollout)
+    return min(limits, default=None)
+
+
+def _describe_held_out_set(asked: HeldOutSet, trainer: Trainer, module: PolicyModule) -> str:
+    """Return how many questions of a set are asked, and how often; not more than the trainer's limit of batches."""
+    what = f"questions of {asked.name}" if asked.name else "held-out questions"
+    completions = asked.choose_sampling(module.validation).completions
+    most = "" if asked.size is None or asked.task.held_out_size is not None else "at most "
+    number, together = asked.size, asked.task.validation_batch * trainer.world_size
+    if isinstance(trainer.limit_val_batches, int) and number is not None:
+        number = min(number, trainer.limit_val_batches * together)
+    return f"{most}{'all' if number is None else number} {what} x {completions} completions"
 
 
 def _describe_repetition(module: PolicyModule) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from rlcredit.base.text_escaping import escape_controls
+from rlcredit.policy.chat_turns import Conversation
 from rlcredit.policy.model_loading import load_tokenizer
 from rlcredit.policy.policy import Policy
-from rlcredit.policy.prompt_format import Conversation, PromptError
+from rlcredit.policy.prompt_format import PromptError
 from rlcredit.tasks import Example, Task
 from rlcredit.verification.answer_formats import state_answer
 
@@ -27,8 +28,10 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
     task.setup("fit" if task.has_training else "validate")
     example = (task.train_set or task.held_out_set)[0]
     tokenizer = load_tokenizer(policy.location)
+    conversation = task.build_conversation(example)
     try:
-        (ids,) = policy.prompt.encode_conversations(tokenizer, [task.build_conversation(example)])
+        policy.prompt.refuse_lost_parts(tokenizer, conversation)
+        (ids,) = policy.prompt.encode_conversations(tokenizer, [conversation])
     except PromptError as error:
         raise PromptError(str(error).replace(str(tokenizer.name_or_path), policy.path)) from None
     special = set(tokenizer.all_special_ids) & set(ids)
@@ -56,10 +59,9 @@ def decode_prompt(tokenizer: Any, ids: list[int]) -> str:
 
 def make_example_answers(task: Task, example: Example) -> Iterator[str]:
     """Yield completions that state the reference, in each accepted format, and another question's answer."""
-    for answer in example.accepted_answers:
+    for answer in filter(None, example.accepted_answers):
         yield from state_answer(answer, task.answer_formats)
-    others = (
-        each.answer for each in (*task.train_set, *task.held_out_set) if each.answer not in example.accepted_answers
-    )
-    for other in list(others)[:1]:
+    known = ("", *example.accepted_answers)
+    others = [each.answer for each in (*task.train_set, *task.held_out_set) if each.answer not in known]
+    for other in others[:1]:
         yield state_answer(other, task.answer_formats)[0]

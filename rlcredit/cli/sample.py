@@ -18,7 +18,7 @@ from rlcredit.cli.prompt_preview import render_prompt
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.sampled_completions import Completion, sample_completions
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.policy.prompt_format import Conversation
+from rlcredit.policy.chat_turns import Conversation
 from rlcredit.tasks.example import build_conversation
 from rlcredit.verification.answer_formats import find_final_answer
 from rlcredit.verification.verifiers import MathVerifier

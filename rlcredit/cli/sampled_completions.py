@@ -7,8 +7,8 @@ import torch
 
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.sampling import Sampling
+from rlcredit.policy.chat_turns import Conversation
 from rlcredit.policy.policy import Policy
-from rlcredit.policy.prompt_format import Conversation
 from rlcredit.training.scored_samples import sample_with_scores
 from rlcredit.verification.verifiers import Verdict
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from rlcredit.formulas.groups import ranks_within_rows
 from rlcredit.formulas.uncertainty import scores_from_hidden, tempered_logits
+from rlcredit.policy.chat_turns import Conversation, parse_conversation
 from rlcredit.policy.model_loading import (
     TINY,
     Precision,
@@ -28,11 +29,9 @@ from rlcredit.policy.pieces import make_piece_decoder
 from rlcredit.policy.policy_sizes import find_linear_layers, has_stacked_experts
 from rlcredit.policy.prompt_format import (
     PADDING,
-    Conversation,
     PromptFormat,
     find_context_length,
     left_padded_ids,
-    parse_conversation,
     refuse_long_prompts,
     refuse_unknown_tokens,
 )

@@ -1,18 +1,17 @@
 """How a conversation is written for a model: by its chat template, or as raw text for a base model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from rlcredit.base.exit_status import RunStopped
+from rlcredit.policy.chat_turns import ChatMessage, Conversation, parse_conversation
 
 PADDING = -1
 """Fills shorter prompts on the left. It is no token of any model; a model's own pad token may begin a prompt."""
-
-ROLES = ("system", "user", "assistant")
 
 THINKING = {
     "<think>": "</think>",
@@ -32,47 +31,8 @@ THINKING = {
 """Tags around a model's thinking, as chat templates of 2025 and 2026 write them."""
 
 
-class ChatMessage(TypedDict):
-    """One message of a conversation."""
-
-    role: str
-    content: str
-
-
-Conversation = list[ChatMessage]
-"""Turns in their order; the last one is the user's."""
-
-
 class PromptError(RunStopped, ValueError):
     """A conversation that cannot be written for this model; the message names the option."""
-
-
-def parse_conversation(question: str | Sequence[Mapping[str, Any]], where: str = "a question") -> Conversation:
-    """Return a question as chat messages; a text is one message of the user.
-
-    Args:
-        question: Text of the question, or its turns; keys whose value is null, as tables write those of other turns,
-            count as absent.
-        where: Place of the question, for error messages.
-
-    Raises:
-        ValueError: an entry is no turn, or the last one is not the user's.
-
-    Example:
-        >>> parse_conversation("4 + 3 =")
-        [{'role': 'user', 'content': '4 + 3 ='}]
-
-    """
-    if isinstance(question, str):
-        return [ChatMessage(role="user", content=question)]
-    said = list(question)
-    for turn in said:
-        known = isinstance(turn, Mapping) and {key for key in turn if turn[key] is not None} == {"role", "content"}
-        if not known or turn["role"] not in ROLES or not isinstance(turn["content"], str):
-            raise ValueError(f"{where}: a turn is {{role: {' | '.join(ROLES)}, content: text}}, got {turn!r:.200}.")
-    if not said or said[-1]["role"] != "user":
-        raise ValueError(f"{where}: the last turn must be the user's, for the policy answers it.")
-    return [ChatMessage(role=turn["role"], content=turn["content"]) for turn in said]
 
 
 @dataclass
@@ -173,11 +133,54 @@ class PromptFormat:
                 "system prompt (data.init_args.system), some want the turns of user and assistant to alternate."
             ) from None
 
+    def refuse_lost_parts(self, tokenizer: Any, conversation: Conversation) -> None:
+        """Refuse a conversation of which a part stands in no prompt: without it, the prompt would be the same.
+
+        Args:
+            tokenizer: Tokenizer of the model.
+            conversation: Conversation.
+
+        Raises:
+            PromptError: the template leaves something out, or cannot write the conversation.
+
+        """
+        whole = self.render_conversations(tokenizer, [conversation])
+        for place, turn in enumerate(conversation):
+            for key in _list_written_keys(turn, conversation):
+                changed = [*conversation[:place], _change_part(turn, key), *conversation[place + 1 :]]
+                if self._is_rendered_alike(tokenizer, changed, whole):
+                    writer = f"The chat template of {tokenizer.name_or_path}" if self.chat else "Raw text"
+                    raise PromptError(
+                        f"{writer} leaves out `{key}` of a turn whose role is {turn['role']}: {turn[key]!r:.80}. "
+                        "Leave it out of the data, or name a model whose template writes it."
+                    )
+
+    def _is_rendered_alike(self, tokenizer: Any, conversation: Conversation, whole: list[str]) -> bool:
+        try:
+            return self.render_conversations(tokenizer, [conversation]) == whole
+        except PromptError:  # the template wants the part
+            return False
+
     def encode_conversations(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[list[int]]:
         """Return the token ids of each conversation."""
         # A template has written its own special tokens; what is too long is refused in our own words.
         texts = self.render_conversations(tokenizer, conversations)
         return tokenizer(texts, add_special_tokens=not self.chat, verbose=False)["input_ids"]
+
+
+def _list_written_keys(turn: ChatMessage, conversation: Conversation) -> list[str]:
+    """Return the keys of a turn that a prompt must show: not its role, nor what only ties a tool's turn to its call."""
+    is_answer = turn["role"] == "tool"
+    is_called = any("tool_calls" in each for each in conversation)
+    passed_over = {"role", *(["tool_call_id"] * is_answer), *(["name"] * (is_answer and is_called))}
+    return [key for key in turn if key not in passed_over and turn[key]]
+
+
+def _change_part(turn: ChatMessage, key: str) -> ChatMessage:
+    """Return a turn with another content, or without a further key."""
+    if key == "content":
+        return {**turn, "content": f"{turn['content']} 7"}
+    return cast("ChatMessage", {name: value for name, value in turn.items() if name != key})
 
 
 def left_padded_ids(prompts: Sequence[Sequence[int]], multiple: int = 1) -> Tensor:

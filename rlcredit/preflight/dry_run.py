@@ -1,6 +1,7 @@
 """Checks that a configuration can run at all: optimizer, schedule and memory."""
 
 import re
+import sys
 
 import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
@@ -57,7 +58,8 @@ def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) ->
     rows = {
         "sampling": task.prompts_per_step * module.rounds * module.sampling.completions,
         "validation": max(
-            each.task.validation_batch * each.choose_sampling(module.validation).completions
+            min(each.task.validation_batch, each.size or sys.maxsize)
+            * each.choose_sampling(module.validation).completions
             for each in task.held_out_sets
         ),
     }

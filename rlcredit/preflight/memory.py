@@ -18,6 +18,7 @@ from rlcredit.policy.policy_sizes import PolicySizes, find_policy_sizes
 from rlcredit.preflight.memory_estimate import VERDICTS, MemoryEstimate, MemoryParts
 from rlcredit.preflight.policy import select_lora_layers
 from rlcredit.preflight.step_memory import Holding, StepMemory, format_bytes
+from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import find_whole_reader, merges_adapter
@@ -87,7 +88,7 @@ class _Machine:
         prompts = max(1, task.prompts_per_step // holding.processes)
         drawn = [
             step.estimate_decoding(
-                _count_held_out_prompts(each.task, holding.processes), each.choose_sampling(module.validation)
+                _count_held_out_prompts(each, holding.processes), each.choose_sampling(module.validation)
             )
             for each in task.held_out_sets
         ]
@@ -125,7 +126,7 @@ class _Machine:
         if find_whole_reader(self.module, read_callbacks(self.trainer)):
             return None
         prompts, minibatches = self.task.prompts_per_step, self.module.minibatches
-        asked = (each.task.validation_size for each in self.task.held_out_sets)
+        asked = (each.size for each in self.task.held_out_sets)
         most = min(prompts, MOST, *(size for size in asked if size))
         numbers = range(2, most + 1) if used.processes == 1 else [used.processes]
         numbers = [number for number in numbers if prompts % number == 0 and prompts // number % minibatches == 0]
@@ -133,10 +134,10 @@ class _Machine:
         return min(ways, key=lambda way: VERDICTS.index(way.verdict), default=None)
 
 
-def _count_held_out_prompts(task: Task, processes: int) -> int:
+def _count_held_out_prompts(asked: HeldOutSet, processes: int) -> int:
     """Return how many held-out questions a process answers together."""
-    size = task.validation_size
-    return min(task.validation_batch, -(-size // processes)) if size else task.validation_batch
+    batch = asked.task.validation_batch
+    return min(batch, -(-asked.size // processes)) if asked.size else batch
 
 
 def _count_libraries(device: torch.device) -> int:

@@ -112,12 +112,20 @@ class MemoryEstimate:
 
 
 def _align_ways(ways: list[tuple[MemoryParts, str]]) -> Iterator[str]:
-    """Yield one line for each way to hold the weights: what it takes, whether it fits, and how to choose it."""
+    """Yield one line for each way to hold the weights: what a process takes of its share, and how to choose it."""
     order = sorted(ways, key=lambda way: (way[0].holding.is_sharded, way[0].holding.quantization is not None))
-    widest = max(len(format_bytes(parts.peak)) for parts, _ in order)
-    for parts, setting in order:
-        taken = f"{format_bytes(parts.peak):>{widest}}"
-        yield f"{_name_holding(parts.holding):<7}  at most {taken}, {parts.verdict:<12}  {setting}"
+    taken = [format_bytes(parts.peak) for parts, _ in order]
+    shares = [_describe_share(parts) for parts, _ in order]
+    wide, wider = max(map(len, taken)), max(map(len, shares))
+    for (parts, setting), peak, share in zip(order, taken, shares, strict=True):
+        holding = _name_holding(parts.holding)
+        yield f"{holding:<7}  at most {peak:>{wide}} of {share:<{wider}}  {parts.verdict:<12}  {setting}"
+
+
+def _describe_share(parts: MemoryParts) -> str:
+    """Return the bytes that a process may take."""
+    processes = parts.holding.processes
+    return format_bytes(parts.room) + (f" in each of {processes} processes" if processes > 1 else "")
 
 
 def _name_holding(holding: Holding) -> str:

@@ -10,11 +10,11 @@ from rlcredit.config.resource_limits import find_resource_excess
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.policy.adapters import CONFIG, MERGE
 from rlcredit.policy.architecture import LinearShape, is_expert
+from rlcredit.policy.chat_turns import parse_conversation
 from rlcredit.policy.memory import TRAINED, read_machine_memory
 from rlcredit.policy.model_loading import load_model_config, load_tokenizer
 from rlcredit.policy.policy import LoRA, Policy, add_lora_adapter
 from rlcredit.policy.policy_sizes import build_meta_model, find_linear_layers
-from rlcredit.policy.prompt_format import parse_conversation
 from rlcredit.preflight.weights import (
     refuse_modified_logits,
     refuse_non_causal_model,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from rlcredit.policy.chat_turns import write_turn
 from rlcredit.policy.model_loading import load_model_config, load_tokenizer
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PromptError, PromptFormat, find_context_length
@@ -49,6 +50,8 @@ def _refuse_overlong_prompts(asked: Task, policy: Policy, tokenizer: Any, contex
     if tried:
         said = [asked.build_conversation(example) for example in tried]
         refuse_costly_files(policy, "Its chat template", WRITING, partial(prompt.encode_conversations, tokenizer, said))
+    for example in {_list_parts(example): example for example in examples}.values():
+        prompt.refuse_lost_parts(tokenizer, asked.build_conversation(example))
     lengths = count_prompt_tokens(asked, tried, prompt, tokenizer)
     if context is None or not examples:
         return
@@ -75,6 +78,13 @@ def _refuse_overlong_prompts(asked: Task, policy: Policy, tokenizer: Any, contex
     )
 
 
+def _list_parts(example: Example) -> frozenset[tuple[str, str]]:
+    """Return the roles and keys of a question's turns; questions with the same are written by the same template."""
+    if isinstance(example.question, str):
+        return frozenset()
+    return frozenset((turn["role"], key) for turn in example.question for key in turn)
+
+
 def count_prompt_tokens(
     asked: Task, examples: Sequence[Example], prompt: PromptFormat, tokenizer: Any
 ) -> dict[int, int]:
@@ -89,4 +99,4 @@ def count_prompt_tokens(
 
 
 def _count_prompt_bytes(asked: Task, example: Example) -> int:
-    return sum(len(turn["content"].encode(errors="surrogatepass")) for turn in asked.build_conversation(example))
+    return sum(len(write_turn(turn).encode(errors="surrogatepass")) for turn in asked.build_conversation(example))

@@ -114,12 +114,13 @@ def open_local_data(task: Task) -> str | None:
         ValueError: the data cannot be read, or is no task; with file and line.
 
     """
-    sources = [source for each in (task, *task.others.values()) for source in _list_data_sources(each)]
-    if elsewhere := dict.fromkeys(source.path for source in sources if source.is_perhaps_on_hub):
-        return f"data: {', '.join(elsewhere)} may lie on the hub, and was not opened"
-    if isinstance(task, Records):
-        task.setup("fit" if task.has_training else "validate")
-    return None
+    tasks = (task, *task.others.values())
+    elsewhere = {each: [s.path for s in _list_data_sources(each) if s.is_perhaps_on_hub] for each in tasks}
+    for each in tasks[::-1]:
+        if isinstance(each, Records) and not elsewhere[each] and (each is not task or not any(elsewhere.values())):
+            each.setup("fit" if each is task and task.has_training else "validate")
+    paths = dict.fromkeys(path for each in elsewhere.values() for path in each)
+    return f"data: {', '.join(paths)} may lie on the hub, and was not opened" if paths else None
 
 
 def _list_data_sources(task: Task) -> list[RecordSource]:

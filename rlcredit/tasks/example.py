@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rlcredit.policy.prompt_format import ChatMessage, Conversation, parse_conversation
+from rlcredit.policy.chat_turns import ChatMessage, Conversation, parse_conversation, write_turn
+
+NO_REFERENCE = "(no answer)"
+"""Stands where the reference of a question without an answer would."""
 
 
 class Example(NamedTuple):
@@ -12,7 +15,7 @@ class Example(NamedTuple):
 
     Attributes:
         question: Text of the question, or its turns; before the task's instruction, system prompt and shots.
-        answer: Answer that a verifier compares with.
+        answer: Answer that a verifier compares with; empty where there is none.
         metadata: Whatever the task's own scorer needs.
         alternatives: Further answers that are as right as the first.
         columns: Columns that question and answer were read from, as the data has them, for reward functions.
@@ -37,9 +40,11 @@ class Example(NamedTuple):
         Example:
             >>> Example("1/2 of 1?", "0.5", {}).reference, Example("1/2 of 1?", "0.5", {}, ("1/2",)).reference
             ('0.5', '0.5 or 1/2')
+            >>> Example("Write a poem.", "", {}).reference
+            '(no answer)'
 
         """
-        return " or ".join(self.accepted_answers)
+        return " or ".join(self.accepted_answers) or NO_REFERENCE
 
     @property
     def text(self) -> str:
@@ -52,7 +57,7 @@ class Example(NamedTuple):
         """
         if isinstance(self.question, str):
             return self.question
-        return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in self.question)
+        return "\n\n".join(map(write_turn, self.question))
 
 
 @dataclass
@@ -102,5 +107,5 @@ def build_conversation(
     for shot in shots:
         said.append(ChatMessage(role="user", content=instruction.replace("{question}", shot.question)))
         said.append(ChatMessage(role="assistant", content=shot.answer))
-    last = ChatMessage(role="user", content=instruction.replace("{question}", asked[-1]["content"]))
+    last: ChatMessage = {**asked[-1], "content": instruction.replace("{question}", asked[-1]["content"])}
     return [*said, *asked[:-1], last]

@@ -27,6 +27,12 @@ class HeldOutSet(NamedTuple):
     number: int
     task: "Task"
 
+    @property
+    def size(self) -> int | None:
+        """Number of its questions; before they have been read the most that there may be, None if all are asked."""
+        known = self.task.held_out_size
+        return self.task.validation_size if known is None else known
+
     def name_metric(self, quantity: str) -> str:
         """Return the name of a metric.
 
@@ -66,8 +72,7 @@ class HeldOutSet(NamedTuple):
             usual: Completions per question, where the set has no number of its own.
 
         """
-        size = self.task.validation_size
-        return None if size is None else size * (self.task.held_out_completions or usual)
+        return None if self.size is None else self.size * (self.task.held_out_completions or usual)
 
     def shift_noise_numbers(self, prompts: "PromptBatch") -> "PromptBatch":
         """Return a batch with the prompt numbers that key its noise; no two sets share a number."""

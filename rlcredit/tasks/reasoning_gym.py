@@ -169,7 +169,7 @@ class ReasoningGym(Task):
                 f"data.config: `{name}` has no parameter {unknown}. It accepts {', '.join(sorted(fields))}."
             )
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
-        self._generator_seed, self.offered = generator_seed, 50 * (train_size + (self.validation_size or 512))
+        self._generator_seed, self.offered = generator_seed, 50 * (train_size + self.held_out_size)
         if any(value > LARGE for value in _iterate_numbers(self.config)):
             refuse_endless_question(name, generator_seed, self.config)
         self._one = self._make_dataset(1)
@@ -199,6 +199,11 @@ class ReasoningGym(Task):
             reason = str(error) or type(error).__name__
             raise ValueError(f"data.config: {self.name} cannot be made of {self.config}: {reason}") from None
 
+    @property
+    def held_out_size(self) -> int:
+        """Number of held-out questions; as many as are wanted are generated."""
+        return self.validation_size or 512
+
     def examples(self) -> tuple[list[Example], list[Example]]:
         """Generate distinct questions; a hash of the text decides which are held out.
 
@@ -206,7 +211,7 @@ class ReasoningGym(Task):
         """
         key = {
             **{"name": self.name, "config": repr(sorted(self.config.items())), "seed": self._generator_seed},
-            **{"train": self.train_size, "held_out": self.validation_size or 512, "offered": self.offered},
+            **{"train": self.train_size, "held_out": self.held_out_size, "offered": self.offered},
             **{"reasoning_gym": version("reasoning-gym"), "python": platform.python_version()},
         }
         if known := question_cache.load_cached_questions(key):
@@ -218,18 +223,17 @@ class ReasoningGym(Task):
         return examples
 
     def _draw_distinct_questions(self) -> tuple[list[Example], list[Example]]:
-        validation_size = self.validation_size or 512
-        train, held_out = split_held_out(self._generate_examples(), self.train_size, validation_size)
-        if len(train) < self.train_size or len(held_out) < validation_size:
+        train, held_out = split_held_out(self._generate_examples(), self.train_size, self.held_out_size)
+        if len(train) < self.train_size or len(held_out) < self.held_out_size:
             raise ValueError(
                 f"{self.name} with this configuration has too few distinct questions: {len(train)} for training and "
-                f"{len(held_out)} held out, wanted {self.train_size} and {validation_size}. Lower data.train_size and "
-                "data.validation_size, or make the questions longer."
+                f"{len(held_out)} held out, wanted {self.train_size} and {self.held_out_size}. Lower data.train_size "
+                "and data.validation_size, or make the questions longer."
             )
         return train, held_out
 
     def _generate_examples(self) -> Iterator[Example]:
-        wanted = self.train_size + (self.validation_size or 512)
+        wanted = self.train_size + self.held_out_size
         news = f"reasoning-gym generates {wanted:,} questions of {self.name}"
         timer = threading.Timer(PATIENCE, print_message, [f"{news}, once: the next start finds them in the cache."])
         timer.daemon = True

@@ -1,7 +1,7 @@
 """The accepted answers of a record: a text, a list, or the end of a worked solution."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +14,8 @@ from rlcredit.tasks.record_values import (
     read_column,
 )
 from rlcredit.verification.answer_formats import AnswerFormat, find_final_answer
+from rlcredit.verification.mathematics.numbers import read_rational
+from rlcredit.verification.verifiers import Verdict, inspect_answer, judge_exactly
 
 ListMeaning = Literal["any", "all"]
 """Meaning of a list in the answer column: each entry is right, or all of them together are."""
@@ -126,6 +128,34 @@ class AnswerColumn:
 def _drop_thousands_commas(entry: str) -> str:
     """Return an entry of a list, with its own commas marked so that they do not separate entries."""
     return entry.replace(",", "") if _THOUSANDS.fullmatch(_strip_sign(entry)) else entry
+
+
+def accept_same_answers(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether exact comparison finds for each answer of either an equal one of the other.
+
+    Args:
+        first: Accepted answers of a question.
+        second: Accepted answers of a question with the same text.
+
+    Example:
+        >>> accept_same_answers(["1,000"], ["1000.0"]), accept_same_answers(["0.5", "x"], ["1/2"])
+        (True, False)
+
+    """
+    if first == second:
+        return True
+    equal = [[_is_same_answer(one, other) for other in second] for one in first]
+    return all(map(any, equal)) and all(map(any, zip(*equal, strict=True)))
+
+
+def _is_same_answer(one: str, other: str) -> bool:
+    if one.strip() == other.strip():
+        return True
+    numbers = read_rational(one), read_rational(other)
+    if None not in numbers:  # fifty times faster than what follows
+        return numbers[0] == numbers[1]
+    pairs = ((one, other), (other, one))
+    return any(inspect_answer(judge_exactly, *pair, str) is Verdict.RIGHT for pair in pairs)
 
 
 def write_decimal_points(text: str) -> str:

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rlcredit.policy.prompt_format import ChatMessage, Conversation
+from rlcredit.policy.chat_turns import Conversation
+from rlcredit.tasks.column_texts import write_column_text
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.instruction_columns import QUESTION, fill_template
-from rlcredit.tasks.record_answers import AnswerColumn
-from rlcredit.tasks.record_values import has_column, list_columns, read_answer_text, read_column, read_question
+from rlcredit.tasks.record_answers import AnswerColumn, MissingAnswerError
+from rlcredit.tasks.record_values import has_column, list_columns, read_column, read_question
 
 
 @dataclass(frozen=True)
@@ -17,17 +18,22 @@ class RecordReader:
 
     Args:
         question: Column of the question; None where the template names other columns only.
-        answers: Column of the answer, and how it is read.
+        answers: Column of the answer, and how it is read; None if there is none.
         template: Template that makes the question out of columns; see
             :func:`~rlcredit.tasks.instruction_columns.split_instruction`.
         columns: Columns that the template names, beside the question.
+        compares_answers: Whether an answer must be a text to compare with. If not, what is none stays a column, and the
+            answer is empty.
+        demands_answers: Whether a record without an answer is refused.
 
     """
 
     question: str | None
-    answers: AnswerColumn
+    answers: AnswerColumn | None
     template: str = QUESTION
     columns: frozenset[str] = frozenset()
+    compares_answers: bool = True
+    demands_answers: bool = True
 
     def read_example(self, record: dict[str, Any], where: str) -> Example:
         """Return the example of a record.
@@ -45,8 +51,9 @@ class RecordReader:
         question = self._compose_question(
             record, None if self.question is None else self._read_question(record, where), where
         )
-        answer, *alternatives = self.answers.read_answers(record, where)
-        used = (self.question, self.answers.name)
+        answers = self._read_answers(record, where)
+        answer, *alternatives = answers or ("",)
+        used = (self.question, self.answers.name if self.answers and answers else None)
         metadata = {name: content for name, content in record.items() if name not in used}
         columns = {name: record[name] for name in used if name in record}
         example = Example(question, answer, metadata, tuple(alternatives), columns)
@@ -55,6 +62,20 @@ class RecordReader:
         except UnicodeEncodeError as error:
             raise ValueError(f"{where}: not UTF-8 ({error.reason}). Save the file as UTF-8.") from None
         return example
+
+    def _read_answers(self, record: Mapping[str, Any], where: str) -> tuple[str, ...]:
+        """Return the answers of a record; none where none can be read, and none is needed."""
+        if self.answers is None:
+            return ()
+        try:
+            return self.answers.read_answers(record, where)
+        except MissingAnswerError:
+            if self.demands_answers:
+                raise
+        except ValueError:
+            if self.compares_answers:
+                raise
+        return ()
 
     def _read_question(self, record: Mapping[str, Any], where: str) -> str | Conversation:
         assert self.question is not None
@@ -84,17 +105,13 @@ class RecordReader:
         text = fill_template(self.template, text_of)
         if not text:
             raise ValueError(f"{where}: the columns {sorted(self.columns)} of data.instruction are all empty.")
-        return [*question[:-1], ChatMessage(role="user", content=text)] if isinstance(question, list) else text
+        return [*question[:-1], {**question[-1], "content": text}] if isinstance(question, list) else text
 
     def _read_column_text(self, record: Mapping[str, Any], name: str, where: str) -> str:
-        """Return a column's text for the question, with list entries on separate lines; empty if it is empty."""
+        """Return a column's text for the question; empty if the column is."""
         if not has_column(record, name):
             raise ValueError(f"{where}: column `{name}`, which data.instruction names, is missing.")
-        content = read_column(record, name)
-        if isinstance(content, Mapping):
-            raise ValueError(
-                f"{where}: column `{name}`, which data.instruction names, is an object with the fields "
-                f"{list_columns(content)}. Name one of them as column.field."
-            )
-        parts = content if isinstance(content, list) else [content]
-        return "\n".join(filter(None, map(read_answer_text, parts)))
+        try:
+            return write_column_text(read_column(record, name))
+        except ValueError as error:
+            raise ValueError(f"{where}: column `{name}`, which data.instruction names, {error}") from None

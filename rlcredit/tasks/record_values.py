@@ -1,12 +1,15 @@
 """Convert values of any column type to the text of a question or an answer."""
 
+import ast
+import contextlib
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
-from rlcredit.policy.prompt_format import Conversation, parse_conversation
+from rlcredit.policy.chat_turns import ROLES, Conversation, parse_conversation
 
 USUAL = {
     "question": ("question", "prompt", "problem"),
@@ -19,6 +22,8 @@ LISTED = 20
 
 _QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""")
 _QUOTED_LIST = re.compile(rf"\s*\[\s*(?:{_QUOTED.pattern})(?:[\s,]+(?:{_QUOTED.pattern}))*\s*,?\s*\]\s*")
+_TURNS = re.compile(r"\s*(?:\[\s*\{.*\}\s*\]|\{.*\})\s*", re.DOTALL)
+_ROLE = re.compile(rf"""["'](?:role|from)["']\s*:\s*["'](?:{"|".join(ROLES)}|function|human|gpt)["']""")
 _ESCAPED = re.compile(r"""\\(?:([\\'"/])|u([\da-fA-F]{4})|[nrt](?![a-zA-Z]))""")
 """What lists of Python and JSON escape; of `\\nu` and `\\frac` the backslash is meant."""
 
@@ -49,9 +54,18 @@ def find_role_column(role: str, wanted: str | None, record: Mapping[str, Any], w
             f"{where}: the {role} may be in `{'` or `'.join(found)}`. Name the column in data.init_args.{role}."
         )
     missing = f"column `{wanted}` is missing" if wanted else f"no column is called `{'`, `'.join(USUAL[role])}`"
+    inside = _list_nested_columns(record, {wanted.rpartition(".")[2]} if wanted else set(USUAL[role]))
+    example = f", for example {' or '.join(inside)}" if inside else ""
     raise ValueError(
-        f"{where}: {missing}; found {list_columns(record)}. Name the column of the {role} in data.init_args.{role}."
+        f"{where}: {missing}; found {list_columns(record)}. Name the column of the {role} in data.init_args.{role}"
+        f"{example}."
     )
+
+
+def _list_nested_columns(record: Mapping[str, Any], names: Collection[str]) -> list[str]:
+    """Return the columns inside others that have one of some names, as in ``reward_model.ground_truth``."""
+    outer = [(name, value) for name, value in record.items() if isinstance(value, Mapping)]
+    return [f"{name}.{inner}" for name, value in outer for inner in value if inner in names]
 
 
 def read_column(record: Mapping[str, Any], name: str) -> Any:
@@ -96,25 +110,42 @@ def read_question(content: Any, where: str) -> str | Conversation | None:
     """Return a question; None if there is none.
 
     Args:
-        content: Text or number, or turns of a conversation; a single one, the user's, is a text.
+        content: Text or number, or turns of a conversation, also as a text of JSON or Python; a single one, the user's,
+            is a text.
         where: Place that the question is from, for messages.
 
     Raises:
-        ValueError: a turn is malformed, or the last one is not the user's.
+        ValueError: a turn is malformed, or the last one is not to be answered.
 
     Example:
         >>> read_question([{"role": "user", "content": "1+1?"}], "row 0")
+        '1+1?'
+        >>> read_question('[{"role": "user", "content": "1+1?"}]', "row 0")
         '1+1?'
         >>> read_question(" ", "row 0"), read_question(7, "row 0")
         (None, '7')
 
     """
-    if not isinstance(content, list):
+    turns = _read_turns_text(content, where) if isinstance(content, str) else content
+    if isinstance(turns, Mapping):
+        turns = [turns]
+    if not isinstance(turns, list):
         return read_answer_text(content)
-    conversation = parse_conversation(content, where)
-    if not all(turn["content"].strip() for turn in conversation):
+    conversation = parse_conversation(turns, where)
+    if not all(turn["content"].strip() or "tool_calls" in turn for turn in conversation):
         return None
-    return conversation[0]["content"] if len(conversation) == 1 else conversation
+    only = conversation[0]
+    return only["content"] if len(conversation) == 1 and only.keys() == {"role", "content"} else conversation
+
+
+def _read_turns_text(text: str, where: str) -> Any:
+    """Return the turns that a text writes down, as tables of text hold them; None if it is any other text."""
+    if not (_TURNS.fullmatch(text) and _ROLE.search(text)):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return read(text.strip())
+    raise ValueError(f"{where}: turns are written as JSON, which this is not: {text!r:.200}.")
 
 
 def read_answer_text(content: Any) -> str | None:
@@ -163,19 +194,37 @@ def _unescape_character(escaped: re.Match[str]) -> str:
 
 
 def find_type_fault(content: Any) -> str:
-    """Return why a value cannot be an answer; None for texts, numbers, lists and missing values."""
-    if isinstance(content, Mapping):
-        fields = list_columns(content)
-        return f"is an object with the fields {fields}. Name one of them in data.init_args.answer, as column.field"
-    if isinstance(content, bool):
-        return f"is the truth value {str(content).lower()}. Write it as the text that a completion should state"
-    if isinstance(content, str | int | float | Decimal | None):
+    """Return why a value cannot be an answer; empty for texts, numbers, lists of these and missing values."""
+    if not isinstance(content, bool) and isinstance(content, str | int | float | Decimal | None):
         return ""
     if isinstance(content, list | tuple):
-        nested = next((part for part in content if isinstance(part, list | tuple)), None)
-        fault = next(filter(None, map(find_type_fault, content)), "")
-        return f"lists the list {nested!r:.80}. Write each entry as a text or a number" if nested is not None else fault
-    return f"is of type {type(content).__name__}, {content!r:.80}. Write it as a text or a number"
+        odd = next((part for part in content if isinstance(part, list | tuple) or find_type_fault(part)), None)
+        return "" if odd is None else f"lists {describe_odd_value(odd)}. Write each entry as a text or a number"
+    repair = "Write it as a text or a number"
+    if isinstance(content, Mapping):
+        repair = "Name one of them in data.init_args.answer, as column.field"
+    if isinstance(content, bool):
+        repair = "Write it as the text that a completion should state"
+    return f"is {describe_odd_value(content)}. {repair}"
+
+
+def describe_odd_value(content: Any) -> str:
+    """Return what a value is that is neither a text nor a finite number.
+
+    Example:
+        >>> describe_odd_value({"b": 1, "a": 2}), describe_odd_value(True), describe_odd_value([1])
+        ("an object with the fields ['a', 'b']", 'the truth value true', 'the list [1]')
+
+    """
+    if isinstance(content, Mapping):
+        return f"an object with the fields {list_columns(content)}"
+    if isinstance(content, bool):
+        return f"the truth value {str(content).lower()}"
+    if isinstance(content, list | tuple):
+        return f"the list {content!r:.80}"
+    if content is None or isinstance(content, float | Decimal):
+        return "null" if content is None else f"the number {content}"
+    return f"a value of type {type(content).__name__}, {content!r:.80}"
 
 
 def _write_decimal(number: float | Decimal) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, get_args
 
 from rlcredit.base.messages import print_message, warn_once
 from rlcredit.formulas.parameter_choices import require_choice
-from rlcredit.policy.prompt_format import Conversation
+from rlcredit.policy.chat_turns import Conversation
 from rlcredit.tasks.example import Example, build_conversation
 from rlcredit.tasks.held_out_split import (
     hold_out_smallest_hashes,
@@ -22,6 +22,7 @@ from rlcredit.tasks.record_answers import (
     AnswerColumn,
     ListMeaning,
     MissingAnswerError,
+    accept_same_answers,
     find_comma_decimals,
 )
 from rlcredit.tasks.record_reader import RecordReader
@@ -210,7 +211,7 @@ class Records(Task):
         examples, places, contradictions = dict[str, Example](), dict[str, str](), list[tuple[str, Example]]()
         for where, example in self._read_located_examples(source):
             first = examples.setdefault(example.text, example)
-            if first.accepted_answers == example.accepted_answers:
+            if accept_same_answers(first.accepted_answers, example.accepted_answers):
                 places.setdefault(example.text, where)
             else:
                 contradictions.append((where, example))
@@ -239,7 +240,7 @@ class Records(Task):
             ValueError: names the first of them, their number, and the ways on.
 
         """
-        unanswered, unsaid, longer, total = list[str](), list[str](), list[str](), 0
+        unanswered, unsaid, longer, total, bare = list[str](), list[str](), list[str](), 0, 0
         records = source.read_records()
         head = list(islice(records, HEAD))
         if not head:
@@ -255,6 +256,7 @@ class Records(Task):
             except AmbiguousListError as error:
                 unsaid.append(str(error))
             else:
+                bare += not example.answer
                 if len(example.text) <= (LONGEST if self.longest is None else self.longest):
                     yield where, example
                 elif self.longest is None:
@@ -271,6 +273,11 @@ class Records(Task):
             raise ValueError(f"{unanswered[0]} {len(unanswered):,} {of_all} have no answer. {ways}.")
         if unanswered:
             print_message(f"{source}: {len(unanswered):,} {of_all} have no answer and are left out. {unanswered[0]}")
+        if bare:
+            judge = (
+                "data.verifier" if self.own else "data.rewards" if self.reward_sum else f"{type(self).__name__}.judge"
+            )
+            print_message(f"{source}: {bare:,} {of_all} have no answer as a text; {judge} needs none.")
         if longer:
             print_message(
                 f"{source}: {len(longer):,} {of_all} ask more than {self.longest} characters and are left out."
@@ -288,23 +295,33 @@ class Records(Task):
             question = find_role_column(
                 "question", self.question or self._find_preferred_column("question", record), record, where
             )
-        answer = find_role_column("answer", self.answer or self._find_preferred_column("answer", record), record, where)
+        answer = self._find_answer_column(record, where)
         template, asked_by = split_instruction(
-            self.instruction, lambda name: not is_within_column(answer, name) and has_column(record, name)
+            self.instruction, lambda name: not _is_answer(answer, name) and has_column(record, name)
         )
         if self.asked_by not in (None, asked_by):
             raise ValueError(f"{where}: data.instruction names columns of the other questions that this file lacks.")
         self.asked_by = asked_by
         named = frozenset(find_braced_names(template)) - {"question"}
-        columns = frozenset(name for name in named if not is_within_column(answer, name) and has_column(record, name))
+        columns = frozenset(name for name in named if not _is_answer(answer, name) and has_column(record, name))
         if not columns and QUESTION not in self.instruction:
             raise ValueError(
                 f"{where}: data.instruction names no column but in {self.instruction!r:.80}; "
                 f"found {list_columns(record)}."
             )
         self._warn_of_braces(record, answer, columns)
-        answers = AnswerColumn(answer, self.list_meaning, self.reference, self.has_decimal_commas)
-        return RecordReader(question, answers, template, columns)
+        kind = (self.list_meaning, self.reference, self.has_decimal_commas)
+        answers = None if answer is None else AnswerColumn(answer, *kind)
+        demands_answers = self.compares_answers or self.skips_unanswered
+        return RecordReader(question, answers, template, columns, self.compares_answers, demands_answers)
+
+    def _find_answer_column(self, record: dict[str, Any], where: str) -> str | None:
+        """Return the column of the answer; None where none is named, none is found, and none is needed."""
+        wanted = self.answer or self._find_preferred_column("answer", record)
+        usual = [name for name in USUAL["answer"] if has_column(record, name)]
+        if wanted is None and len(usual) != 1 and not self.compares_answers:
+            return None
+        return find_role_column("answer", wanted, record, where)
 
     def _has_answer(self, record: dict[str, Any]) -> bool:
         """Whether a record has a column that may hold the answer."""
@@ -314,14 +331,12 @@ class Records(Task):
         """Return the preferred column of a role."""
         return self.first.get(role) if has_column(record, self.first.get(role, "")) else None
 
-    def _warn_of_braces(self, record: dict[str, Any], answer: str, columns: frozenset[str]) -> None:
+    def _warn_of_braces(self, record: dict[str, Any], answer: str | None, columns: frozenset[str]) -> None:
         """Warn about names in the instruction that look like columns but cannot be used."""
         for name in find_braced_names(self.instruction):
             if name != "question" and name not in columns and name.replace("_", "a").isidentifier():
                 why = (
-                    "has the answer"
-                    if is_within_column(answer, name)
-                    else f"is no column; there are {list_columns(record)}"
+                    "has the answer" if _is_answer(answer, name) else f"is no column; there are {list_columns(record)}"
                 )
                 warn_once(f"data.instruction: `{name}` {why}. The policy reads {{{name}}} as it is written.")
 
@@ -335,3 +350,8 @@ class Records(Task):
                 f"are read as lists, first: {self.locate_example(first)}: {first.answer!r}. If 3,5 means 3.5, set "
                 "data.init_args.decimal_comma: true."
             )
+
+
+def _is_answer(answer: str | None, name: str) -> bool:
+    """Whether a column is that of the answer, or the answer is a field inside it."""
+    return answer is not None and is_within_column(answer, name)

@@ -1,10 +1,12 @@
 """Check that each reference is right when a completion states it; otherwise no completion could earn a reward."""
 
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.tasks.example import Example
 from rlcredit.verification.answer_formats import FORMATS, AnswerFormat, find_final_answer, state_answer
+from rlcredit.verification.mathematics.numbers import read_rational
 from rlcredit.verification.verifiers import Verdict
 
 SECONDS = 5.0
@@ -12,6 +14,12 @@ SECONDS = 5.0
 
 AT_ONCE = 500
 """References that are judged together."""
+
+FEW, SOON = 16, 2.0
+"""References against which another answer is judged together, and seconds after which no more are."""
+
+OTHER_ANSWER = "0"
+"""An answer that is wrong almost always, and gets no verdict where the reference cannot be read."""
 
 LONG = 400
 """Length from which an answer of several lines counts as a worked solution."""
@@ -59,6 +67,41 @@ def _explain_reference_fault(answer: str, verdict: Verdict) -> str:
     if verdict is not Verdict.RIGHT:
         return verdict.value
     return "a text of several lines" if len(answer) > LONG and "\n" in answer.strip() else ""
+
+
+def find_unreadable_references(
+    examples: Sequence[Example], answer_format: AnswerFormat, judge: Judge
+) -> tuple[list[Example], int]:
+    """Return questions whose reference the verifier cannot read, and the number of questions that were tried.
+
+    Only the very text of such a reference gets a verdict: :data:`OTHER_ANSWER` gets none. Numbers can be read.
+
+    Args:
+        examples: Questions to check, in a shuffled order until :data:`SOON` is over, for their kinds are neighbours.
+        answer_format: Format in which completions are asked to state their answers.
+        judge: Function that judges completions against questions.
+
+    """
+    started, verdicts = time.monotonic(), dict[tuple[str, ...], Verdict]()
+    asked = {each.accepted_answers: each for each in examples if None in map(read_rational, each.accepted_answers)}
+    left = random.Random(0).sample(list(asked.values()), len(asked))
+    while left and time.monotonic() - started < SOON:
+        part, left = left[:FEW], left[FEW:]
+        judged = judge([state_answer(OTHER_ANSWER, [answer_format])[0]] * len(part), part)
+        verdicts |= zip((each.accepted_answers for each in part), judged, strict=True)
+    untried = {each.accepted_answers for each in left}
+    unreadable = [each for each in examples if verdicts.get(each.accepted_answers) is Verdict.UNJUDGED]
+    return unreadable, sum(each.accepted_answers not in untried for each in examples)
+
+
+def write_unreadable_warning(unreadable: Sequence[Example], tried: int, place: Callable[[Example], str]) -> str:
+    """Return the warning about references that the verifier cannot read; arguments as for those that find them."""
+    shown = "; ".join(f"{place(example)}: {example.reference!r:.80}" for example in unreadable[:SHOWN])
+    return (
+        f"warning: {len(unreadable):,} of {tried:,} references that were tried cannot be read by the verifier, first: "
+        f"{shown}. Answers to these questions are not judged unless they are the same text. Write the references "
+        "otherwise, or leave these questions out."
+    )
 
 
 def write_reference_warning(

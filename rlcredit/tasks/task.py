@@ -12,12 +12,18 @@ from torch.utils.data import DataLoader
 
 from rlcredit.base.messages import print_message, warn_once
 from rlcredit.config.allowed_values import validate_folder_name
-from rlcredit.policy.prompt_format import Conversation
+from rlcredit.policy.chat_turns import Conversation
 from rlcredit.tasks.example import Example, Shot, build_conversation
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.held_out_split import separate_alike_questions
 from rlcredit.tasks.prompt_order import PromptOrder
-from rlcredit.tasks.reference_checks import find_reference_faults, suggest_reference_remedy, write_reference_warning
+from rlcredit.tasks.reference_checks import (
+    find_reference_faults,
+    find_unreadable_references,
+    suggest_reference_remedy,
+    write_reference_warning,
+    write_unreadable_warning,
+)
 from rlcredit.verification.answer_formats import FORMATS, AnswerFormat
 from rlcredit.verification.reward_calls import RewardCall
 from rlcredit.verification.reward_functions import RewardFunction, RewardSum, read_reward_functions
@@ -248,9 +254,11 @@ class Task(LightningDataModule):
     def list_reward_columns(self, example: Example) -> dict[str, Any]:
         """Return what reward functions read beside prompts and completions, by name: the columns of the data.
 
-        ``question``, ``answer`` and ``metadata``, all columns in one, are the example's where the data has none such.
+        ``question``, ``answer`` and ``metadata``, all columns in one, are the example's where the data has none such;
+        ``answer`` is left out where there is none.
         """
-        own = {"question": example.text, "answer": example.answer, "metadata": example.metadata}
+        answer = {"answer": example.answer} if example.answer else {}
+        own = {"question": example.text, **answer, "metadata": example.metadata}
         return {**own, **example.metadata, **(example.columns or {})}
 
     def refuse_instruction(self, instruction: str) -> None:
@@ -278,16 +286,21 @@ class Task(LightningDataModule):
         return self.reward_sum is not None
 
     @property
-    def _compares_answers(self) -> bool:
-        """Whether the verifier that comes with every task decides anything, if there is no other."""
+    def compares_answers(self) -> bool:
+        """Whether the verifier that comes with every task decides anything, so that questions need answers."""
         cls = type(self)
-        is_used = self.reward_sum is None or self.reward_sum.takes_verifier
+        is_used = self.own is None and (self.reward_sum is None or self.reward_sum.takes_verifier)
         return is_used and cls.judge is Task.judge and cls.judge_with_scores is Task.judge_with_scores
 
     @property
     def has_training(self) -> bool:
         """Whether the task has questions to train on."""
         return True
+
+    @property
+    def held_out_size(self) -> int | None:
+        """Number of held-out questions; None before they have been read."""
+        return len(self.held_out_set) or None
 
     def start_verifier(self) -> None:
         """Start the judge in the background, so that no step waits for its imports; does nothing by default."""
@@ -343,7 +356,7 @@ class Task(LightningDataModule):
             self.own.start(known[0].answer, known[0].metadata)
         if self.reward_sum is not None and (known := self.train_set or self.held_out_set):
             self.reward_sum.start(self._make_reward_call(known[0], [known[0].answer]))
-        if self.own is None and self._compares_answers:
+        if self.compares_answers:
             require_sandbox("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
         if len(self.train_set) + len(self.held_out_set) > before:
             self.check_references()
@@ -362,13 +375,18 @@ class Task(LightningDataModule):
             )
 
     def check_references(self) -> None:
-        """Warn about references that are not judged right against themselves; custom judges are not asked."""
-        if self.own is None and self._compares_answers:
+        """Warn about references that are not right against themselves, or unreadable; custom judges are not asked."""
+        if self.compares_answers:
             examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
             faults = list(find_reference_faults(examples, answer_format, self.judge))
             if faults:
                 warning = write_reference_warning(faults, len(examples), answer_format, self.locate_example)
                 rank_zero_only(print_message)(f"{warning} {suggest_reference_remedy(faults)}")
+            faulty = {id(example) for example, _ in faults}
+            sound = [example for example in examples if id(example) not in faulty]
+            unreadable, tried = find_unreadable_references(sound, answer_format, self.judge)
+            if unreadable:
+                rank_zero_only(print_message)(write_unreadable_warning(unreadable, tried, self.locate_example))
 
     def build_conversation(self, example: Example) -> Conversation:
         """Return the conversation: system prompt, shots, and the question inside the instruction."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_sequence_tokens
@@ -177,8 +178,16 @@ class PolicyLookahead:
         Returns:
             Mean log-probability of the tokens of the answer, shape ``(B, T)`` float32; NaN where nothing was asked.
 
+        Raises:
+            RunStopped: a question has no answer.
+
         """
         refuse_late_reading(rollout)
+        if bare := [example.text for _, example in rollout.sources if not example.answer]:
+            raise RunStopped(
+                f"The likelihood of the reference answer is read, and the question {bare[0]!r:.60} has none. Set "
+                "data.init_args.skip_unanswered: true, or remove the operator that reads it (ForcedAnswer)."
+            )
         encode = self.policy.tokenizer.encode
         before = encode(closing, add_special_tokens=False)
         answers = [encode(example.answer, add_special_tokens=False) for _, example in rollout.sources]

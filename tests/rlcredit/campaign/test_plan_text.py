@@ -23,7 +23,7 @@ def baseline(steps=100, every=20, updates=1):
         sampling=SimpleNamespace(completions=16),
         validation=SimpleNamespace(completions=4),
     )
-    task = SimpleNamespace(prompts_per_step=8, validation_size=512, held_out_completions=None)
+    task = SimpleNamespace(prompts_per_step=8, validation_size=512, held_out_completions=None, held_out_size=512)
     task.held_out_sets = [HeldOutSet("", 0, task)]
     leaves = {"trainer": {"max_steps": steps, "val_check_interval": every}}
     return SimpleNamespace(leaves=leaves, module=module, task=task)

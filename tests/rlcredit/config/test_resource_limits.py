@@ -6,9 +6,10 @@ import pytest
 
 from rlcredit.config import resource_limits
 from rlcredit.config.resource_limits import find_resource_excess
+from rlcredit.policy.chat_turns import parse_conversation
 from rlcredit.policy.model_loading import find_embedded_policy
 from rlcredit.policy.policy import Policy
-from rlcredit.policy.prompt_format import PromptError, PromptFormat, parse_conversation
+from rlcredit.policy.prompt_format import PromptError, PromptFormat
 from rlcredit.preflight import policy as policy_checks
 from rlcredit.preflight.policy import refuse_unloadable_policy
 

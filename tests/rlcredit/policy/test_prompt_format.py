@@ -3,13 +3,13 @@ import copy
 import pytest
 import torch
 
+from rlcredit.policy.chat_turns import parse_conversation
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import (
     PADDING,
     PromptError,
     PromptFormat,
     find_context_length,
-    parse_conversation,
 )
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 
@@ -142,8 +142,8 @@ def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(own):
         ([], "the last turn must be the user's"),
         (SAID[:3], "the last turn must be the user's"),
         ([{"role": "human", "content": "x"}], "a turn is"),
-        ([{"role": "user", "content": 3}], "a turn is"),
-        ([{"role": "user"}], "a turn is"),
+        ([{"role": "user", "content": 3}], "the content of a turn is a text"),
+        ([{"role": "user"}], "a turn has no content"),
         (["x"], "a turn is"),
     ],
 )
@@ -170,3 +170,40 @@ def test_a_completion_that_begins_in_the_middle_of_thinking_states_nothing_befor
     assert own.prompt.find_thinking_mark(own.tokenizer) == mark
     cut, whole = own.prepend_thinking_mark([r"So \boxed{5}", r"So \boxed{7}</think>\boxed{5}"])
     assert MathVerifier().judge([cut, whole], ["5", "5"]) == [verdict, Verdict.RIGHT]
+
+
+CALLED = [
+    SAID[1],
+    {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "function": {"name": "add"}}]},
+    {"role": "tool", "content": "2", "tool_call_id": "c1", "name": "add"},
+]
+WRITES_CALLS = "{% for m in messages %}{{ m.role }} {{ m.content }}{{ m.tool_calls }}\n{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "turns", "lost"),
+    [
+        (None, SAID, None),
+        (None, [*SAID[:3], {"role": "tool", "content": "2"}], None),
+        (WRITES_CALLS, CALLED, None),  # the name of the tool stands in its call
+        (None, CALLED, "`tool_calls` of a turn whose role is assistant"),
+        (None, [{**SAID[1], "name": "Eve"}], "`name` of a turn whose role is user: 'Eve'"),
+        (None, [*SAID[:2], {**SAID[2], "reasoning_content": "So."}, SAID[3]], "`reasoning_content` of a turn"),
+        ("{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}", SAID, "`content` of a turn whose"),
+        (WRITES_CALLS, [SAID[1], {**CALLED[2]}], "`name` of a turn whose role is tool: 'add'"),
+    ],
+)
+def test_a_part_of_a_turn_that_stands_in_no_prompt_is_refused(own, template, turns, lost):
+    own.tokenizer.chat_template = template or own.tokenizer.chat_template
+    if lost is None:
+        own.prompt.refuse_lost_parts(own.tokenizer, turns)
+        return
+    with pytest.raises(PromptError, match=f"^The chat template of .* leaves out {lost}"):
+        own.prompt.refuse_lost_parts(own.tokenizer, turns)
+
+
+def test_raw_text_shows_the_turn_of_a_tool_and_no_calls(own):
+    raw = PromptFormat(chat=False)
+    raw.refuse_lost_parts(own.tokenizer, [SAID[1], {"role": "tool", "content": "2"}])
+    with pytest.raises(PromptError, match=r"^Raw text leaves out `tool_calls`"):
+        raw.refuse_lost_parts(own.tokenizer, CALLED)

@@ -109,6 +109,16 @@ def test_the_ways_to_hold_the_weights_stand_below_each_other_with_their_settings
     assert few[0].endswith("--model.policy.quantization=null")
 
 
+def test_a_way_that_may_not_fit_is_told_with_the_share_of_each_process(monkeypatch, capsys):
+    monkeypatch.setattr(memory_sizes, "read_machine_memory", lambda: int(1.5 * GIB))
+    whole, _, parts = said(capsys, f"--config={TINY}")[-3:]
+    assert " of 1.5 GiB " in whole
+    assert whole.endswith("fits          in use")
+    assert " of 768.0 MiB in each of 2 processes  may not fit " in parts
+    taken = float(parts.partition("at most")[2].split()[0])
+    assert 768 < taken < 1024  # MiB: less than the whole, and more than half of the machine
+
+
 def test_weights_that_leave_no_room_for_libraries_do_not_fit(machine, capsys):
     machine(int(9.8 * GIB))  # weights and adapter take 9.5
     error = refused(capsys, "explain", *model("qwen3_4b.yaml"))

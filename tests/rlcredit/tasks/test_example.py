@@ -68,5 +68,5 @@ def test_a_task_says_it_to_the_policy_and_counts_equal_turns_once():
 def test_malformed_turns_fail_at_setup():
     task = Sums(prompts_per_step=2)
     task.examples = lambda: ([Example([{"role": "user"}], "3", {})] * 2, [])
-    with pytest.raises(ValueError, match="a turn is"):
+    with pytest.raises(ValueError, match="a turn has no content"):
         task.setup()

@@ -58,10 +58,10 @@ def test_a_record_without_an_answer_is_one(content):
             {"value": 1},
             r"is an object with the fields \['value'\]. Name one of them in",
         ),
-        (b"4", "is of type bytes, b'4'. Write it as a text or a number."),
-        (datetime.date(2023, 1, 15), "is of type date, datetime.date"),
+        (b"4", "is a value of type bytes, b'4'. Write it as a text or a number."),
+        (datetime.date(2023, 1, 15), "is a value of type date, datetime.date"),
         ([["1", "2"], ["3"]], r"lists the list \['1', '2'\]. Write each entry as a text or a number."),
-        (["1", False], "is the truth value false"),
+        (["1", False], "lists the truth value false. Write each entry as a text or a number."),
     ],
 )
 def test_what_can_be_no_answer_is_refused_with_its_kind(content, message):

@@ -1,5 +1,6 @@
 """Numbers of every type become the text that a verifier compares."""
 
+import json
 from decimal import Decimal
 
 import pytest
@@ -43,3 +44,28 @@ def test_a_column_with_a_point_in_its_name_comes_before_one_inside_another():
     assert find_role_column("answer", "a.b", {"a.b": 1}, "x") == "a.b"
     with pytest.raises(ValueError, match=r"x: column `a.c` is missing; found \['a'\]"):
         find_role_column("answer", "a.c", {"a": {"b": 1}}, "x")
+
+
+@pytest.mark.parametrize("write", [json.dumps, str])
+def test_turns_may_be_written_as_json_or_python(write):
+    turns = [{"role": "system", "content": "Think."}, {"role": "user", "content": "It's 1+1?\n"}]
+    assert read_question(write(turns), "x") == turns
+    assert read_question(write(turns[1]), "x") == "It's 1+1?\n"
+
+
+def test_only_a_text_that_is_turns_is_read_as_turns():
+    for text in ('{"a": 1} has how many keys?', '[{"role": "user"}] names which role?', "[1, 2]", '[{"role": "king"}]'):
+        assert read_question(text, "x") == text
+    with pytest.raises(ValueError, match="x: turns are written as JSON, which this is not"):
+        read_question("[{'role': 'system', 'content': 'a'}\n {'role': 'user', 'content': 'b'}]", "x")
+    with pytest.raises(ValueError, match="x: a turn is"):
+        read_question('[{"from": "human", "value": "1+1?"}]', "x")
+
+
+def test_a_column_inside_another_is_proposed_by_its_usual_name():
+    row = {"prompt": "1+1?", "reward_model": {"ground_truth": "2", "style": "rule"}, "extra_info": {"answer": "2"}}
+    example = "data.init_args.answer, for example reward_model.ground_truth or extra_info.answer."
+    with pytest.raises(ValueError, match=f"no column is called .* Name the column of the answer in {example}$"):
+        find_role_column("answer", None, row, "x")
+    with pytest.raises(ValueError, match=r"`ground_truth` is missing; .* for example reward_model.ground_truth\.$"):
+        find_role_column("answer", "ground_truth", row, "x")

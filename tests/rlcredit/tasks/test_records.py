@@ -170,6 +170,31 @@ def test_repeated_questions_count_once_and_contradictions_are_named(tmp_path, ca
 
 
 @pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("1", "1.0", True),
+        ("1,000", "1000", True),
+        ("0.5", "1/2", True),
+        (" Paris", "Paris", True),
+        ("(1,2)", "(1, 2)", True),
+        (["1", "2"], ["2", "1.0"], True),
+        (["1", "2"], ["1", "3"], False),
+        ("3", "4", False),
+        ("A", "B", False),
+    ],
+)
+def test_equal_answers_to_one_question_are_no_contradiction(tmp_path, one, other, same):
+    path = lines(tmp_path / "q.jsonl", *({"question": "Which?", "answer": answer} for answer in (one, other)))
+    asked = Records(str(path), answers="any", train_split=None, validation=str(path))
+    if same:
+        (example,) = asked.held_out_examples()
+        assert example.answer == (one if isinstance(one, str) else one[0])
+        return
+    with pytest.raises(ValueError, match=r"q.jsonl, line 2: asks what .*, line 1 asks"):
+        asked.held_out_examples()
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("", "q.csv: there is no question in it."),
@@ -236,7 +261,7 @@ def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, con
         ({"path": "list.json"}, "list.json, entry 2: expected an object with a question and an answer, got int."),
         ({"path": "cut.json"}, "cut.json: not JSON (Expecting "),
         ({"path": "nan.parquet"}, "nan.parquet, row 1: column `answer` must be a non-empty text or a number, got nan."),
-        ({"path": "turns.jsonl"}, "the last turn must be the user's, for the policy answers it."),
+        ({"path": "turns.jsonl"}, "the last turn must be the user's or a tool's, for the policy answers it."),
         ({"path": "deep.jsonl", "answer": "a.c"}, "column `a.c` is missing; found ['a', 'question']."),
         ({"path": "same.csv", "validation": "same.csv"}, "no question is left for training; all of them are held out."),
     ],
@@ -380,8 +405,8 @@ def test_turns_of_a_table_have_keys_without_values(tmp_path):
     pq.write_table(pa.table({"prompt": pa.array(asked, pa.list_(turn)), "answer": answers}), tmp_path / "q.parquet")
     (first, *_) = every(tmp_path / "q.parquet")
     assert first.question == [{"role": "system", "content": "Be short."}, {"role": "user", "content": "0+1"}]
-    lines(tmp_path / "q.jsonl", {"prompt": [{"role": "user", "content": "a", "name": "Eve"}], "answer": 1})
-    with pytest.raises(ValueError, match=r"q.jsonl, line 1: a turn is \{role: .*'name': 'Eve'"):
+    lines(tmp_path / "q.jsonl", {"prompt": [{"role": "user", "content": "a", "id": "m1"}], "answer": 1})
+    with pytest.raises(ValueError, match=r"q.jsonl, line 1: a turn has id: 'm1'"):
         every(tmp_path / "q.jsonl")
 
 

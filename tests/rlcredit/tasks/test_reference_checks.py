@@ -1,9 +1,11 @@
 """References that no completion can be expected to state are counted and shown before a run."""
 
+import json
+
 import pytest
 
 from rlcredit.tasks import JSONL, Example, ReasoningGym, Records
-from rlcredit.tasks.reference_checks import find_reference_faults
+from rlcredit.tasks.reference_checks import find_reference_faults, find_unreadable_references
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 
 
@@ -87,3 +89,40 @@ def test_time_for_references_is_bounded(monkeypatch):
     assert (
         list(find_reference_faults(examples, "boxed", lambda completions, _: [Verdict.WRONG] * len(completions))) == []
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_readable"),
+    [
+        ("7", True),
+        ("Paris", True),
+        (r"\sqrt{2}", True),
+        ("(1, 2)", True),
+        (r"f(x) \equiv 0", False),
+        ("p \\to q", False),
+    ],
+)
+def test_a_reference_against_which_nothing_is_judged_cannot_be_read(answer, is_readable):
+    example = Example("?", answer, {})
+    found = find_unreadable_references(
+        [example],
+        "boxed",
+        lambda completions, asked: MathVerifier().judge(completions, [each.answer for each in asked]),
+    )
+    assert found == ([] if is_readable else [example], 1)
+
+
+def test_a_run_tells_how_many_references_cannot_be_read(tmp_path, capsys):
+    answers = [f"f_{n}(x) \\equiv {n}" if n % 4 == 0 else str(n) for n in range(40)]
+    rows = [json.dumps({"question": f"{n}?", "answer": answer}) for n, answer in enumerate(answers)]
+    (tmp_path / "q.jsonl").write_text("\n".join(rows))
+    Records(str(tmp_path / "q.jsonl"), prompts_per_step=2).setup()
+    told = capsys.readouterr().err
+    assert "10 of 40 references that were tried cannot be read by the verifier, first: " in told
+    assert "not judged right" not in told
+
+
+def test_time_for_reading_references_is_bounded(monkeypatch):
+    monkeypatch.setattr("rlcredit.tasks.reference_checks.SOON", -1)
+    examples = [Example("7?", "7", {}), *(Example(f"{n}?", f"x_{n}", {}) for n in range(3))]
+    assert find_unreadable_references(examples, "boxed", lambda completions, _: []) == ([], 1)

@@ -8,7 +8,9 @@ import torch
 from small_policies import load_with_random_adapter, save_as_policy
 from torch.testing import assert_close
 
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.policy.policy import LoRA, Policy
+from rlcredit.tasks.example import Example
 from tests.rlcredit.training.sampled_rollouts import (
     ANSWERS,
     LENGTHS,
@@ -152,6 +154,13 @@ def test_answers_are_as_likely_as_behind_each_prefix_alone(reader, size):
         for row, place in starts.nonzero().tolist():
             expected = read_answer(reader, rollout, row, place, "\n\nThe answer is ")
             assert_close(read[row, place], expected, atol=2e-5, rtol=0)
+
+
+def test_a_question_without_an_answer_has_no_likelihood_to_read(policy):
+    rollout = sample_rollout(policy)
+    rollout.sources = (rollout.sources[0], (1, Example("Write a poem.", "", {})))
+    with pytest.raises(RunStopped, match=r"the question 'Write a poem\.' has none"):
+        make_lookahead(policy, None).read_answers(rollout, rollout.mask, "so")
 
 
 def count_all(rollout):
