@@ -37,7 +37,7 @@ def _digest_value(value: Any) -> Any:
     """Return the digest of a tensor or of a list of tensors and texts; an object's is its identity."""
     if isinstance(value, Tensor):
         bits = value.detach().cpu().reshape(-1).contiguous().view(torch.uint8)
-        return value.shape, value.dtype, hashlib.sha256(bits.numpy()).digest()
+        return value.shape, value.dtype, hashlib.sha256(bits.numpy().data).digest()
     if isinstance(value, list | tuple):
         return [_digest_value(item) for item in value]
     return value if isinstance(value, str) else id(value)

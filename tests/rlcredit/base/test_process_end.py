@@ -14,10 +14,11 @@ def test_an_end_is_an_exception_and_is_an_end_again_afterwards():
 
 
 def test_a_name_that_was_imported_meanwhile_is_caught_too():
-    with pytest.raises(SystemExit, match=r"^os._exit\(3\)$"), catch_process_end():
+    with catch_process_end():
         from os import _exit
 
-        _exit(3)
+        with pytest.raises(SystemExit, match=r"^os._exit\(3\)$"):
+            _exit(3)
 
 
 def test_a_fork_of_the_process_ends_with_its_own_status():

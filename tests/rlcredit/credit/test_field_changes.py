@@ -41,7 +41,7 @@ CHANGES = {
     "storage": (lambda rollout: rollout.mask.untyped_storage().fill_(0), f"['mask'] in place. {FACT}"),
     "set_": (lambda rollout: rollout.mask.set_(torch.ones(3) > 2), f"['mask'] in place. {FACT}"),
     "resize_": (lambda rollout: rollout.mask.resize_(2, 2), f"['mask'] in place. {FACT}"),
-    "read past the rollout": (
+    "past the rollout": (
         lambda rollout: vars(rollout)["entropy"].numpy().fill(0),
         f"['entropy'] in place. {FACT}",
     ),
