@@ -11,6 +11,7 @@ from typing import Any
 
 from lightning.pytorch import Trainer
 
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.messages import print_message
 from rlcredit.outputs.run_identity import RunIdentity
@@ -98,9 +99,14 @@ class RunSession:
             except SignalInterrupt as interrupted:
                 signals.begin_end()
                 status = "KILLED"
-                advice = explain_continuation(self.checkpoints, sys.argv[1:])
-                print_message(f"\ninterrupted by {interrupted} after step {trainer.global_step}; {advice}")
+                print_message(
+                    f"\ninterrupted by {interrupted} after step {trainer.global_step}; {self._explain_way_on()}"
+                )
                 raise SystemExit(interrupted.status) from None
+            except RunStopped as stopped:
+                advice = self._explain_way_on() if stopped.can_go_on else ""
+                stopped.advice = f"{advice[:1].upper()}{advice[1:]}"
+                raise
             finally:
                 signals.begin_end()
                 write_waiting_texts()
@@ -110,6 +116,11 @@ class RunSession:
                 except SignalInterrupt:  # a signal during the wait for MLflow only shortens it
                     record.close(status, HURRY)
                 self._forget_former()
+
+    def _explain_way_on(self) -> str:
+        """Return how to go on from what the run has kept."""
+        leaves = bool(self.folder.describe_results(self.checkpoints))
+        return explain_continuation(self.checkpoints, sys.argv[1:], leaves and not (self.replaces or self.restarts))
 
     @property
     def _inside(self) -> bool:

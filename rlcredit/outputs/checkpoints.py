@@ -34,7 +34,7 @@ class DurableCheckpoints(TorchCheckpointIO):
             _raise_hidden_signal(error)
             raise StorageUnavailable(
                 f"No checkpoint can be written to {path} ({_describe_cause(error)}), so training stops here instead of "
-                "losing what it learns. Make room, then continue with --ckpt_path last."
+                "losing what it learns. Make room."
             ) from error
 
     def load_checkpoint(self, path: Any, *arguments: Any, **named: Any) -> dict[str, Any]:

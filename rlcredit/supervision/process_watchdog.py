@@ -24,8 +24,8 @@ LOST = re.compile(r"gloo|nccl|connection (closed|reset|refused)|broken pipe|sock
 """In the text of an error that an exchange with a lost process raises."""
 
 WAY_ON = (
-    "Its own message, if there is one, says why. To go on from the last checkpoint: the same command with "
-    "--ckpt_path last."
+    "Its own message, if there is one, says why. To go on from the last checkpoint, or anew if there is none: the same "
+    "command with --ckpt_path auto."
 )
 
 
