@@ -63,7 +63,7 @@ class RunSession:
         checkpoints: Folder of its checkpoints.
         path: Checkpoint that the run continues from, None if it begins.
         checkpoint: Content of that checkpoint.
-        to: Destination of the run's record; it is not delivered if None.
+        to: Destination of the run's record; it is not delivered if None, and has not been if that is so at the end.
         replaces: Whether it was asked to replace what lies in its folder.
         restarts: Whether it was asked to continue if it can and begin otherwise, so that a run without a checkpoint
             begins anew.
@@ -112,9 +112,10 @@ class RunSession:
                 write_waiting_texts()
                 try:
                     with signals.allow_interrupts():
-                        record.close(status)
+                        has_arrived = record.close(status)
                 except SignalInterrupt:  # a signal during the wait for MLflow only shortens it
-                    record.close(status, HURRY)
+                    has_arrived = record.close(status, HURRY)
+                self.to = self.to if has_arrived else None
                 self._forget_former()
 
     def _explain_way_on(self) -> str:
