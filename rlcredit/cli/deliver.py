@@ -125,9 +125,10 @@ def _deliver_record(run: RunFolder, to: MLflowDestination, silent: set[str]) -> 
         print(f"error: {run.path}: MLflow at {to.shown_address} refuses it: {refused}.", file=sys.stderr)
         return FAILED
     except Exception as error:  # noqa: BLE001  (any error of a tracker; its message may hold an address)
+        trouble = describe_tracker_trouble(error)
         print(
-            f"error: {run.path}: MLflow at {to.shown_address} has not taken it ({describe_tracker_trouble(error)}). Try the same "
-            "command again when it does.",
+            f"error: {run.path}: MLflow at {to.shown_address} has not taken it ({trouble}). Try the same command again "
+            "when it does.",
             file=sys.stderr,
         )
         return FAILED

@@ -25,8 +25,8 @@ STRANGER = (
 """Of answers without a code of MLflow's, of which only those come to us that another attempt does not change."""
 
 DELETED = (
-    "its experiment `{name}` has been deleted: restore it (mlflow experiments restore --experiment-id {id}), or deliver "
-    f"the run to {ELSEWHERE}"
+    "its experiment `{name}` has been deleted: restore it (mlflow experiments restore --experiment-id {id}), or "
+    f"deliver the run to {ELSEWHERE}"
 )
 
 OTHERWISE = f"it does not accept what the run has recorded: deliver the run to {ELSEWHERE}"
