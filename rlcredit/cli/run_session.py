@@ -139,9 +139,10 @@ class RunSession:
         """Refuse to overwrite the files of another run, or of another program.
 
         Raises:
-            ValueError: with what lies there, and the ways on; or another process writes there.
+            ValueError: with what lies there, and the ways on; or with a link that leads out of the folder.
 
         """
+        self.folder.refuse_outward_links()
         path = self.folder.path
         if self._length is not None:
             later = [] if self.replaces else [file for file, step in self._checkpoints() if step > self._step]
