@@ -28,7 +28,7 @@ def digest_fields(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, 
     return {name: _digest_value(fields[name]) for name in names}
 
 
-def list_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def list_changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the names whose values differ, sorted."""
     return sorted(name for name, value in before.items() if after[name] != value)
 

@@ -18,7 +18,7 @@ from rlcredit.credit.field_changes import (
     WATCHED_FIELDS,
     count_changes,
     digest_fields,
-    list_differences,
+    list_changed_fields,
 )
 from rlcredit.credit.operator_state import collect_state, restore_state
 from rlcredit.credit.rollout import FACTS, FIELDS, OPTIONAL, Rollout
@@ -119,8 +119,8 @@ class CreditOperator(OperatorContract, Callback):
         rebound = {name for name in FIELDS if getattr(rollout, name) is not before[name]} - rollout.unwritten
         if undeclared := rebound - self.writes:
             raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
-        self._refuse_mutation(list_differences(versions, count_changes(before)))
-        self._refuse_mutation(list_differences(digests, digest_fields(before, watched)))
+        self._refuse_mutation(list_changed_fields(versions, count_changes(before)))
+        self._refuse_mutation(list_changed_fields(digests, digest_fields(before, watched)))
         for name in sorted(self.writes - {*SHARES, "critic", "alternatives", "continuations"}):
             self._check_values(name, getattr(rollout, name), rollout)
         for name in SHARES:
