@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rlcredit.base.deferred_torchmetrics import defer_torchmetrics
-from rlcredit.base.exit_status import REFUSED, signal_exit_status
+from rlcredit.base.exit_status import FAILED, REFUSED, signal_exit_status
 from rlcredit.base.frozen_imports import freeze_imports
-from rlcredit.base.interrupts import ENDING, SignalInterrupt, raise_interrupts, read_signal_number
+from rlcredit.base.interrupts import ENDING, SignalInterrupt, is_signal, raise_interrupts, read_signal_number
 from rlcredit.base.messages import print_message
+from rlcredit.base.process_end import catch_process_end
 from rlcredit.base.text_escaping import guard_output
 from rlcredit.cli.commands import COMMANDS, render_help
 from rlcredit.config.paths import prefer_own_callbacks
@@ -32,9 +33,13 @@ def main() -> None:
     guard_output()
     with raise_interrupts(*ENDING, last=True):
         try:
-            _run_named_command(sys.argv[1:])
-        except (KeyboardInterrupt, SignalInterrupt) as stopped:
-            number = read_signal_number(stopped)
+            with catch_process_end():
+                _run_named_command(sys.argv[1:])
+        except (SystemExit, KeyboardInterrupt, SignalInterrupt) as ended:
+            _refuse_foreign_end(ended)
+            if isinstance(ended, SystemExit):
+                raise
+            number = read_signal_number(ended)
             print_message(f"\ninterrupted by {signal.Signals(number).name}.")
             sys.exit(signal_exit_status(number))
 
@@ -72,6 +77,17 @@ def _run_lightning_command() -> None:
 
     read_configuration_or_exit(sys.argv[1:])
     _import_function(LIGHTNING)()
+
+
+def _refuse_foreign_end(ended: BaseException) -> None:
+    """End with a sentence and status 1 where it is a file of somebody's own that ends the process."""
+    from rlcredit.config.error_messages import describe_exception, find_own_place  # noqa: PLC0415
+
+    # Lightning ends the process after an interrupt, whoever has raised it.
+    cause = ended.__context__ if isinstance(ended.__context__, KeyboardInterrupt) else ended
+    if not is_signal(cause) and find_own_place(cause):
+        print_message(f"error: {describe_exception(cause)} ends the process. Raise an error there, or return.")
+        sys.exit(FAILED)
 
 
 def _refuse_unknown_command(name: str) -> int:

@@ -23,10 +23,18 @@ class RunStopped(Exception):  # noqa: N818  (not every end is an error)
 
     Attributes:
         status: Status that the process exits with.
+        can_go_on: Whether the run can be continued as it is, once the cause is gone.
+        advice: Sentence that says how, from whoever knows what the run has kept; empty if nobody does.
 
     """
 
     status = FAILED
+    can_go_on = False
+    advice = ""
+
+    def __str__(self) -> str:
+        """Return the sentence, and the advice behind it."""
+        return f"{super().__str__()} {self.advice}".rstrip()
 
 
 class NotFinite(RunStopped):
@@ -45,6 +53,7 @@ class EngineUnavailable(RunStopped):
     """The engine does not answer prompts."""
 
     status = NO_ENGINE
+    can_go_on = True
 
 
 class ProcessLost(RunStopped):
@@ -57,6 +66,7 @@ class StorageUnavailable(RunStopped):
     """No checkpoint can be written."""
 
     status = NO_STORAGE
+    can_go_on = True
 
 
 def signal_exit_status(number: int) -> int:

@@ -149,6 +149,22 @@ def lock_file(path: Path) -> Iterator[None]:
         yield
 
 
+def find_path_fault(path: Path, folder: Path) -> str | None:
+    """Return what is wrong with a path inside a folder: a link that leads out, or neither file nor folder.
+
+    Args:
+        path: Path inside the folder; nothing is wrong with one that does not exist.
+        folder: Folder that it must not lead out of.
+
+    """
+    if not os.path.lexists(path):
+        return None
+    real = path.resolve()
+    if not real.is_relative_to(folder.resolve()):
+        return "a link that leads out of the folder"
+    return None if real.is_file() or real.is_dir() else "no file"
+
+
 def file_sha256(path: Path) -> str:
     """Hash a file's content, reading it in blocks."""
     with path.open("rb") as file:

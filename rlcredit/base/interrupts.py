@@ -1,16 +1,17 @@
 """Interrupts by signals: raised also where Python cannot raise anything, and never by the end of a process."""
 
-import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from opcode import opmap
 from types import FrameType
 from typing import NoReturn
 
 from rlcredit.base.exit_status import signal_exit_status
+from rlcredit.base.process_end import end_process
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end any command."""
@@ -36,6 +37,22 @@ class SignalInterrupt(BaseException):
 def read_signal_number(interrupt: BaseException) -> int:
     """Return the number of the signal behind a :class:`SignalInterrupt`, or behind a :class:`KeyboardInterrupt`."""
     return interrupt.number if isinstance(interrupt, SignalInterrupt) else next(iter(interrupt.args), signal.SIGINT)
+
+
+def is_signal(error: BaseException) -> bool:
+    """Whether a signal has raised an exception; the code that was running may have raised it itself, by ``raise``.
+
+    Example:
+        >>> is_signal(SignalInterrupt(15)), is_signal(KeyboardInterrupt(2)), is_signal(SystemExit(2))
+        (True, True, False)
+
+    """
+    if not isinstance(error, KeyboardInterrupt) or error.args:
+        return isinstance(error, SignalInterrupt) or (isinstance(error, KeyboardInterrupt) and error.args[0] in ENDING)
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is None or trace.tb_frame.f_code.co_code[trace.tb_lasti] != opmap["RAISE_VARARGS"]
 
 
 @contextmanager
@@ -108,7 +125,7 @@ def raise_interrupts(*numbers: signal.Signals, last: bool = False) -> Iterator[N
 
 
 def _exit_at_once(number: int, frame: FrameType | None) -> NoReturn:
-    os._exit(signal_exit_status(number))
+    end_process(signal_exit_status(number))
 
 
 def _raise_same(swallowed: BaseException) -> NoReturn:

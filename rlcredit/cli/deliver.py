@@ -20,7 +20,7 @@ from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.record.delivery import RecordDelivery
 from rlcredit.record.destination import SHAPE, USUAL, VARIABLE, MLflowDestination, resolve_tracking_uri
 from rlcredit.record.record_checks import refuse_invalid_record
-from rlcredit.record.tracker_refusals import TrackerRefusal
+from rlcredit.record.tracker_refusals import TrackerRefusal, describe_tracker_trouble
 from rlcredit.run_folder.layout import RunFolder
 
 SILENCE = 120.0
@@ -125,9 +125,10 @@ def _deliver_record(run: RunFolder, to: MLflowDestination, silent: set[str]) -> 
         print(f"error: {run.path}: MLflow at {to.shown_address} refuses it: {refused}.", file=sys.stderr)
         return FAILED
     except Exception as error:  # noqa: BLE001  (any error of a tracker; its message may hold an address)
+        trouble = describe_tracker_trouble(error)
         print(
-            f"error: {run.path}: MLflow at {to.shown_address} has not taken it ({type(error).__name__}). Try the same "
-            "command again when it does.",
+            f"error: {run.path}: MLflow at {to.shown_address} has not taken it ({trouble}). Try the same command again "
+            "when it does.",
             file=sys.stderr,
         )
         return FAILED

@@ -26,6 +26,8 @@ from rlcredit.cli.name_suggestions import (
     find_unknown_name,
     repair_path,
 )
+from rlcredit.cli.run_options import make_fit_parser
+from rlcredit.cli.run_words import MLFLOW, OUT, resolve_run_words
 from rlcredit.config.class_paths import list_parameter_names, walk_subclasses
 from rlcredit.config.error_messages import MARK
 from rlcredit.config.jsonargparse_patches import list_options
@@ -218,7 +220,7 @@ def _explain_unknown_option(name: str, config: Mapping[str, Any], roots: Roots, 
     if corrected:
         return f"--{_render_path(path)}: no such option. Did you mean `--{_render_path(corrected)}`?"
     close = find_closest_name(name, [option.lstrip("-") for option in options if "." not in option])
-    meant = _render_suggestion(f"--{close}" if close else None)
+    meant = _render_suggestion(f"--{close}" if close else make_fit_parser().find_meant_option(f"--{name}"))
     return f"--{_render_path(path)}: no such option.{meant or ' `rlcredit fit --help` lists those that there are.'}"
 
 
@@ -236,12 +238,20 @@ def _explain_unknown_key(name: str, config: Mapping[str, Any], roots: Roots) -> 
         meant = f" {', '.join(relatives)} {'has' if len(relatives) == 1 else 'have'} one: --{path[0]} {relatives[-1]}."
     elif not meant and (places := find_places_of_name(wrong, config, roots)):
         meant = f" Did you mean {_render_alternatives(places)}?"
+    elif not meant and slip.owner is None:
+        meant = _render_suggestion(_find_key_of_flag(f"--{wrong}"))
     if slip.owner is None:
         return f"{where}: no such key.{meant}"
     allowed = [parameter for parameter in slip.known if parameter not in ENTRY]
     listed = f" It accepts {', '.join(allowed)}." if allowed else ""
     said = f"{where}: `{slip.owner.__name__}` has no parameter `{wrong}`.{meant}"
     return _append_if_read(said, listed, " docs/reference/configuration.md lists those that it has.")
+
+
+def _find_key_of_flag(flag: str) -> str | None:
+    """Return the key that says in a configuration what a flag says on the command line."""
+    meant = make_fit_parser().find_meant_option(flag)
+    return resolve_run_words([meant, "x"])[0].partition("=")[0].lstrip("-") if meant in (OUT, MLFLOW) else None
 
 
 def _find_related_classes(owner: type | None, name: str, path: Names, roots: Roots) -> list[str]:

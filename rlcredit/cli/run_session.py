@@ -11,6 +11,7 @@ from typing import Any
 
 from lightning.pytorch import Trainer
 
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.messages import print_message
 from rlcredit.outputs.run_identity import RunIdentity
@@ -62,7 +63,7 @@ class RunSession:
         checkpoints: Folder of its checkpoints.
         path: Checkpoint that the run continues from, None if it begins.
         checkpoint: Content of that checkpoint.
-        to: Destination of the run's record; it is not delivered if None.
+        to: Destination of the run's record; it is not delivered if None, and has not been if that is so at the end.
         replaces: Whether it was asked to replace what lies in its folder.
         restarts: Whether it was asked to continue if it can and begin otherwise, so that a run without a checkpoint
             begins anew.
@@ -98,18 +99,29 @@ class RunSession:
             except SignalInterrupt as interrupted:
                 signals.begin_end()
                 status = "KILLED"
-                advice = explain_continuation(self.checkpoints, sys.argv[1:])
-                print_message(f"\ninterrupted by {interrupted} after step {trainer.global_step}; {advice}")
+                print_message(
+                    f"\ninterrupted by {interrupted} after step {trainer.global_step}; {self._explain_way_on()}"
+                )
                 raise SystemExit(interrupted.status) from None
+            except RunStopped as stopped:
+                advice = self._explain_way_on() if stopped.can_go_on else ""
+                stopped.advice = f"{advice[:1].upper()}{advice[1:]}"
+                raise
             finally:
                 signals.begin_end()
                 write_waiting_texts()
                 try:
                     with signals.allow_interrupts():
-                        record.close(status)
+                        has_arrived = record.close(status)
                 except SignalInterrupt:  # a signal during the wait for MLflow only shortens it
-                    record.close(status, HURRY)
+                    has_arrived = record.close(status, HURRY)
+                self.to = self.to if has_arrived else None
                 self._forget_former()
+
+    def _explain_way_on(self) -> str:
+        """Return how to go on from what the run has kept."""
+        leaves = bool(self.folder.describe_results(self.checkpoints))
+        return explain_continuation(self.checkpoints, sys.argv[1:], leaves and not (self.replaces or self.restarts))
 
     @property
     def _inside(self) -> bool:
@@ -127,9 +139,10 @@ class RunSession:
         """Refuse to overwrite the files of another run, or of another program.
 
         Raises:
-            ValueError: with what lies there, and the ways on; or another process writes there.
+            ValueError: with what lies there, and the ways on; or with a link that leads out of the folder.
 
         """
+        self.folder.refuse_outward_links()
         path = self.folder.path
         if self._length is not None:
             later = [] if self.replaces else [file for file, step in self._checkpoints() if step > self._step]

@@ -92,12 +92,31 @@ class CommandParser(argparse.ArgumentParser):
             option, _, value = word.partition("=") if word.startswith("--") else (word, "", word)
             if kind := find_special_kind(value):
                 self.error(f"{shorten_name(value)} is {kind}, not a file. Name a file.")
-            own = self._option_string_actions
-            known = not option.startswith("--") or option in own or option[2:] in ROOTS or "." in option
-            close = [] if known else [each for each in own if len(option) > 3 and each.startswith(option)]
-            if close := close or ([] if known else difflib.get_close_matches(option, own, 1, ALIKE)):
-                self.error(f"{option}: no such option. Did you mean `{close[0]}`?")
+            known = not option.startswith("--") or option in self.options or option[2:] in ROOTS or "." in option
+            if meant := None if known else self.find_meant_option(option):
+                self.error(f"{option}: no such option. Did you mean `{meant}`?")
         return super().parse_known_args(args, namespace)
+
+    def find_meant_option(self, option: str) -> str | None:
+        """Return the option whose name is begun, prolonged or spelt nearly so, or that alone takes what this one names.
+
+        Example:
+            >>> parser = CommandParser("rlcredit card")
+            >>> add_out_option(parser, "folder for cards")
+            >>> [parser.find_meant_option(name) for name in ("--folder", "--output_dir", "--outt", "--lora")]
+            ['--out', '--out', '--out', None]
+
+        """
+        own = [name for name in self.options if len(name) > 3]
+        near = [name for name in own if len(option) > 3 and (name.startswith(option) or option.startswith(name))]
+        if near := near or difflib.get_close_matches(option, own, 1, ALIKE):
+            return near[0]
+        thing = re.split("[-_]", option)[-1].lower()
+        for describe in (_find_first_word, _show_metavar):
+            named = [name for name in own if thing in describe(self.options[name]).lower().split("|")]
+            if len(named) == 1:
+                return named[0]
+        return None
 
     def error(self, message: str) -> NoReturn:
         """Print the error in one line and exit with status 2."""
@@ -126,6 +145,10 @@ class CommandParser(argparse.ArgumentParser):
             choices = [each.strip("' ") for each in found[2].split(",")]
             return f"{flag}: expected {join_alternatives(choices)}, got {_cut_value(found[1])}."
         return f"{flag}: {said}"
+
+
+def _find_first_word(action: argparse.Action) -> str:
+    return re.split(r"\W", action.help or "")[0]
 
 
 def _show_metavar(action: argparse.Action) -> str:

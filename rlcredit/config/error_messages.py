@@ -1,6 +1,7 @@
 """What code of somebody else's raises, in words: the exception and the line of one's own that it comes from."""
 
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 from rlcredit.config.module_source import INSTALLED
@@ -46,9 +47,18 @@ def _find_error_place(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}, line {error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
-    own = [frame for frame in frames if _is_user_file(Path(frame.filename))]
-    last = (own or frames)[-1:]
-    return "".join(f"{Path(frame.filename).name}, line {frame.lineno}" for frame in last)
+    return find_own_place(error) or _name_places(frames[-1:])
+
+
+def find_own_place(error: BaseException) -> str:
+    """Return the last line of somebody's own that an error has come through, with its file; empty if none is."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename[0] != "<" and _is_user_file(Path(frame.filename))]
+    return _name_places(own[-1:])
+
+
+def _name_places(frames: Sequence[traceback.FrameSummary]) -> str:
+    return "".join(f"{Path(frame.filename).name}, line {frame.lineno}" for frame in frames)
 
 
 def _is_user_file(file: Path) -> bool:

@@ -1,6 +1,9 @@
 """Shapes of stored JSON files, and where a file does not have its shape."""
 
 import json
+import reprlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,29 @@ LARGEST = 2**63
 Shape = Any
 """A type, a tuple of types, a list of one shape, ``{str: shape}`` for any keys, shapes by key; ``key?`` may be absent.
 
-A number that should be a float may be an integer, but true is no number.
+A number that should be a float may be an integer, but true is no number. :class:`Limited` is a shape too.
 """
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A shape of which not every value will do.
+
+    Attributes:
+        shape: Shape that a value must have.
+        holds: Function that says whether a value of this shape will do.
+        wanted: Words for those that will.
+
+    Example:
+        >>> find_shape_mismatch([1, 7], [Limited(int, range(3).__contains__, "a number below 3")])
+        '[1] is 7, not a number below 3'
+
+    """
+
+    shape: Shape
+    holds: Callable[[Any], bool]
+    wanted: str
+
 
 TEXT_OR_NULL = (str, type(None))
 
@@ -59,6 +83,9 @@ def find_shape_mismatch(value: Any, shape: Shape, place: str = "") -> str | None
         "cells.a.seconds is '1', not a number"
 
     """
+    if isinstance(shape, Limited):
+        problem = find_shape_mismatch(value, shape.shape, place)
+        return problem or (None if shape.holds(value) else _explain_wrong_type(value, place, shape.wanted))
     if isinstance(shape, dict):
         return _find_mapping_mismatch(value, shape, place)
     if isinstance(shape, list):
@@ -98,7 +125,12 @@ def _explain_wrong_type(value: Any, place: str, wanted: str) -> str:
     return f"{place or 'its content'} is {shorten_repr(value)}, not {wanted}"
 
 
+_BEGINNINGS = reprlib.Repr()
+_BEGINNINGS.maxlevel = _BEGINNINGS.maxlist = _BEGINNINGS.maxdict = 30
+_BEGINNINGS.maxstring = _BEGINNINGS.maxlong = _BEGINNINGS.maxother = 200
+
+
 def shorten_repr(value: Any) -> str:
-    """Return what a message shows of a value."""
-    text = repr(value)
+    """Return what a message shows of a value, however deep or long it is."""
+    text = _BEGINNINGS.repr(value)
     return text if len(text) <= 60 else f"{text[:60]} .."

@@ -1,16 +1,27 @@
 """A credit operator: one callback that edits the ledger of a rollout at its place in the list."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from rlcredit.base.interrupts import is_signal
+from rlcredit.base.process_end import STOPPING_ERRORS, catch_process_end
+from rlcredit.config.error_messages import describe_exception
 from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.contract import OperatorContract, StackError
+from rlcredit.credit.field_changes import (
+    ALWAYS_WATCHED,
+    WATCHED_FIELDS,
+    count_changes,
+    digest_fields,
+    list_changed_fields,
+)
 from rlcredit.credit.operator_state import collect_state, restore_state
-from rlcredit.credit.rollout import FIELDS, OPTIONAL, Rollout
+from rlcredit.credit.rollout import FACTS, FIELDS, OPTIONAL, Rollout
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
 from rlcredit.credit.value_fault import find_value_fault
 
@@ -85,31 +96,31 @@ class CreditOperator(OperatorContract, Callback):
 
         Args:
             rollout: The rollout whose ledger is edited.
-            watch: Whether to note what the operator reads, which costs more than the other checks together.
+            watch: Whether to note what the operator reads and to compare every bit of what it was given, which costs
+                more than the other checks together; the mask is compared in any case.
 
         Raises:
-            StackError: it read or rebound a field that it does not declare, changed a tensor in place, left one of
-                another shape, or reported no metrics.
+            StackError: it read or rebound a field that it does not declare, changed what a field holds, left one of
+                another shape, reported no metrics, or tried to end the process.
             NotFinite: it left a field that is not finite.
 
         """
         if missing := self.list_missing_facts(rollout):
             raise StackError(f"{self.label} reads {missing}, which this rollout lacks. Pass them to Rollout.")
-        before = {name: getattr(rollout, name) for name in FIELDS}
-        tracked = {
-            name: value for name, value in before.items() if isinstance(value, Tensor) and not value.is_inference()
-        }
-        versions = {name: value._version for name, value in tracked.items()}
-        metrics = self._assign_watched(rollout) if watch else self.assign(rollout)
+        before = {name: getattr(rollout, name) for name in WATCHED_FIELDS}
+        watched = WATCHED_FIELDS if watch else ALWAYS_WATCHED
+        versions, digests = count_changes(before), digest_fields(before, watched)
+        with self._refuse_stop():
+            metrics = self._assign_watched(rollout) if watch else self.assign(rollout)
         if not isinstance(metrics, Mapping):
             raise StackError(
                 f"{self.label}.assign returns {metrics!r}, expected a dict of metrics, which may be empty."
             )
-        rebound = {name for name, value in before.items() if getattr(rollout, name) is not value} - rollout.unwritten
+        rebound = {name for name in FIELDS if getattr(rollout, name) is not before[name]} - rollout.unwritten
         if undeclared := rebound - self.writes:
             raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
-        if mutated := sorted(name for name, value in tracked.items() if value._version != versions[name]):
-            raise StackError(f"{self.label} changes {mutated} in place. Rebind the field to a new tensor.")
+        self._refuse_mutation(list_changed_fields(versions, count_changes(before)))
+        self._refuse_mutation(list_changed_fields(digests, digest_fields(before, watched)))
         for name in sorted(self.writes - {*SHARES, "critic", "alternatives", "continuations"}):
             self._check_values(name, getattr(rollout, name), rollout)
         for name in SHARES:
@@ -120,6 +131,27 @@ class CreditOperator(OperatorContract, Callback):
         if "continuations" in self.writes and rollout.continuations is not None:
             self._check_continuations(rollout.continuations, rollout)
         return metrics
+
+    @contextmanager
+    def _refuse_stop(self) -> Iterator[None]:
+        """Refuse to end the process, or a loop of Lightning's, from inside of an operator."""
+        try:
+            with catch_process_end():
+                yield
+        except STOPPING_ERRORS as error:
+            if is_signal(error):
+                raise
+            raise StackError(
+                f"{self.label} tries to end the run by {describe_exception(error)}. Return metrics, or raise an error."
+            ) from error
+
+    def _refuse_mutation(self, names: Sequence[str]) -> None:
+        """Refuse changes of what fields hold."""
+        if not names:
+            return
+        ledger = FIELDS - FACTS
+        repair = "Rebind the field to a new tensor." if ledger.issuperset(names) else "Facts stay: work on a copy."
+        raise StackError(f"{self.label} changes {names} in place. {repair}")
 
     def _assign_watched(self, rollout: Rollout) -> Metrics:
         """Assign credit and refuse reads that the header does not declare, even if they led to an error."""

@@ -16,11 +16,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from rlcredit.base.exit_status import EngineUnavailable
+from rlcredit.config.json_shapes import Shape, find_shape_mismatch
 from rlcredit.decoding.background_coroutine import BackgroundCoroutine
 from rlcredit.decoding.engine import Engine
-from rlcredit.decoding.http_client import RetryingClient, summarise_server_error
+from rlcredit.decoding.http_client import LARGEST, RetryingClient, summarise_server_error
 from rlcredit.decoding.noise import sampling_seeds
 from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.decoding.vllm_answers import ADAPTER_LOADED, make_completion_shape
 from rlcredit.policy.policy import Policy
 
 MEMORY = Path("/dev/shm")
@@ -37,7 +39,8 @@ PLAIN = {
 """Settings that a server would otherwise read from the model's generation config, which is not part of the policy."""
 
 OK, REFUSED, UNKNOWN = 200, 400, 404
-DONE = ("stop", "length")
+TOKEN_BYTES = 2**10
+"""Bytes of an answer that a token of prompt or completion may take, with its text and its log-probability."""
 
 
 class VLLMServer(Engine):
@@ -54,7 +57,7 @@ class VLLMServer(Engine):
         folder: Folder where adapters are written and servers read them, by the same path; if None, one in memory that
             disappears when the run ends. Servers on other machines need one that they share.
         requests: Completions asked for at a time.
-        timeout: Seconds for the answer to one request.
+        timeout: Seconds for the whole answer to one request.
         patience: Seconds for which a server that fails is asked again; then the run ends, and can be continued.
         ahead: 1 to decode the next rollout while the present one is scored and used, so that its weights are
             older by the updates of one rollout; 0 to decode it afterwards.
@@ -92,7 +95,7 @@ class VLLMServer(Engine):
         """Answer every prompt; see :meth:`rlcredit.decoding.engine.Engine.sample`.
 
         Raises:
-            EngineUnavailable: a server does not answer, or refuses to.
+            EngineUnavailable: a server does not answer, refuses to, or answers what no vLLM would.
 
         """
         return self.start_sampling(policy, prompt_ids, prompts, sampling, seed=seed, step=step)()
@@ -124,8 +127,10 @@ class VLLMServer(Engine):
         row_seeds = sampling_seeds(seed, step, numbers, list(range(group)) * len(prompts))
         tokens = [ids[mask].tolist() for ids, mask in zip(prompt_ids, prompt_mask, strict=True)]
         bodies = [{**common, "prompt": tokens[row // group], "seed": number} for row, number in enumerate(row_seeds)]
+        vocabulary = policy.lm.get_input_embeddings().num_embeddings
+        shape = make_completion_shape(sampling.max_tokens, vocabulary, stops)
         sent = threading.Event()
-        answering = self._answering = BackgroundCoroutine(self._answered(policy, bodies, group, sent))
+        answering = self._answering = BackgroundCoroutine(self._answered(policy, bodies, shape, group, sent))
         answering.wait_for_event(sent)
         return lambda: _pack_samples(answering.wait(), stops, prompt_ids.device)
 
@@ -146,7 +151,7 @@ class VLLMServer(Engine):
         return f"{self._name}-{self._version}"
 
     async def _answered(
-        self, policy: Policy, bodies: Sequence[Mapping[str, Any]], group: int, sent: threading.Event
+        self, policy: Policy, bodies: Sequence[Mapping[str, Any]], shape: Shape, group: int, sent: threading.Event
     ) -> list[tuple[list[int], list[float]]]:
         """Return tokens and log-probabilities of every completion; set ``sent`` once the policy may change."""
         try:
@@ -154,7 +159,7 @@ class VLLMServer(Engine):
                 await self._update_adapter(transport, policy)
                 sent.set()
                 requests = (
-                    self._completion(transport, self.urls[row // group % len(self.urls)], body)
+                    self._completion(transport, self.urls[row // group % len(self.urls)], body, shape)
                     for row, body in enumerate(bodies)
                 )
                 return await asyncio.gather(*requests)
@@ -184,11 +189,10 @@ class VLLMServer(Engine):
     async def _load_adapter(self, transport: RetryingClient, url: str) -> None:
         body = {"lora_name": self._adapter, "lora_path": str((self._home or Path()) / self._adapter)}
         status, content = await transport.post(f"{url}/v1/load_lora_adapter", body)
-        if status == OK or (
-            status == REFUSED and "already been loaded" in summarise_server_error(content)
-        ):  # the first answer was lost
-            return
         answer = summarise_server_error(content)
+        loaded = status == OK and find_shape_mismatch(content, ADAPTER_LOADED) is None
+        if loaded or (status == REFUSED and "already been loaded" in answer):  # the first answer was lost
+            return
         hint = "Start it with --enable-lora, --max-lora-rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True. "
         raise EngineUnavailable(
             f"{url} does not accept the adapter ({status}: {answer}). {hint if status == UNKNOWN else ''}"
@@ -200,27 +204,27 @@ class VLLMServer(Engine):
         await transport.post(f"{url}/v1/unload_lora_adapter", {"lora_name": name})
 
     async def _completion(
-        self, transport: RetryingClient, url: str, body: Mapping[str, Any]
+        self, transport: RetryingClient, url: str, body: Mapping[str, Any], shape: Shape
     ) -> tuple[list[int], list[float]]:
-        """Return tokens and their log-probabilities."""
+        """Return tokens and their log-probabilities, of an answer that has a shape."""
         body = {**body, "model": self._adapter}
-        status, content = await transport.post(f"{url}/v1/completions", body)
+        largest = LARGEST + TOKEN_BYTES * (len(body["prompt"]) + body["max_tokens"])
+        status, content = await transport.post(f"{url}/v1/completions", body, largest)
         if status == UNKNOWN:  # a server that has been started again knows no adapter
             await self._load_adapter(transport, url)
-            status, content = await transport.post(f"{url}/v1/completions", body)
-        if status != OK:
+            status, content = await transport.post(f"{url}/v1/completions", body, largest)
+        if status != OK or (isinstance(content, dict) and content.get("error")):
             raise EngineUnavailable(
                 f"{url} does not answer a prompt of {len(body['prompt'])} tokens "
                 f"({status}: {summarise_server_error(content)})."
             )
-        answer = content["choices"][0]
-        tokens, logprobs = answer.get("token_ids"), (answer.get("logprobs") or {}).get("token_logprobs")
-        if not tokens or not logprobs or len(tokens) != len(logprobs) or answer["finish_reason"] not in DONE:
+        if problem := find_shape_mismatch(content, shape):
             raise EngineUnavailable(
-                f"{url} ends a completion with {answer['finish_reason']!r}, {len(tokens or ())} token ids and "
-                f"{len(logprobs or ())} log-probabilities. Is it a vLLM that knows return_token_ids?"
+                f"{url} does not answer as vLLM does: {problem}. Is it a vLLM that knows return_token_ids and serves "
+                "this model?"
             )
-        return tokens, logprobs
+        (choice,) = content["choices"]
+        return choice["token_ids"], choice["logprobs"]["token_logprobs"]
 
     async def _unload_everywhere(self) -> None:
         async with RetryingClient(self.requests, timeout=10.0, patience=0.0) as transport:

@@ -117,10 +117,7 @@ class SaveAdapter(Callback):
             shutil.rmtree(path, ignore_errors=True)
             os.replace(unfinished, path)
         except (OSError, SafetensorError) as error:
-            raise StorageUnavailable(
-                f"The adapter cannot be written to {path} ({error}). Make room, then continue with "
-                "--ckpt_path last, which writes it."
-            ) from error
+            raise StorageUnavailable(f"The adapter cannot be written to {path} ({error}). Make room.") from error
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
         publish_file(trainer, path, "adapter")

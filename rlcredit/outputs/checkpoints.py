@@ -34,7 +34,7 @@ class DurableCheckpoints(TorchCheckpointIO):
             _raise_hidden_signal(error)
             raise StorageUnavailable(
                 f"No checkpoint can be written to {path} ({_describe_cause(error)}), so training stops here instead of "
-                "losing what it learns. Make room, then continue with --ckpt_path last."
+                "losing what it learns. Make room."
             ) from error
 
     def load_checkpoint(self, path: Any, *arguments: Any, **named: Any) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Checkpoints(DeferredCheckpoint):
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save once more if only the last evaluation was missing, and link ``last.ckpt`` to the newest checkpoint."""
-        if self._owed_at is not None and self._owed_at == trainer.global_step:
+        if self._saved_here and self._owed_at is not None and self._owed_at == trainer.global_step:
             self.current_score = self.best_model_score  # which Lightning does not restore
             self.overwrite_best(trainer)  # the newest: what is monitored is the step
         last = Path(str(self.dirpath)) / LAST
@@ -147,7 +147,8 @@ class Checkpoints(DeferredCheckpoint):
 
     def is_superseded(self, previous: str, current: str) -> bool:
         """Keep two checkpoints; Lightning alone would never remove the one that the run was continued from."""
-        return previous != current and Path(str(self.dirpath)).absolute() in Path(previous).absolute().parents
+        home = Path(previous).parent.resolve()  # a checkpoint from elsewhere may name any path
+        return previous != current and home.is_relative_to(Path(str(self.dirpath)).resolve())
 
     @rank_zero_only
     def link_checkpoint(self, path: str, link: str) -> None:

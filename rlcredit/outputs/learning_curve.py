@@ -43,6 +43,7 @@ class LearningCurve(Callback):
             asked.name: read_metric_points(record, asked.name_metric("pass_at_1")) for asked in task.held_out_sets
         }
         with warn_on_write_error(path):
+            path.unlink(missing_ok=True)  # it may be a link, of a copy of the folder for example
             draw_learning_curve(batches, held_out, self.title, path)
             publish_file(trainer, path)
 

@@ -6,6 +6,7 @@ from typing import Any
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.cli import SaveConfigCallback
 
+from rlcredit.base.exit_status import StorageUnavailable
 from rlcredit.base.files import write_atomically
 from rlcredit.record.artifacts import find_run_folder, publish_file
 
@@ -29,8 +30,18 @@ class SaveConfig(SaveConfigCallback):
             super().setup(trainer, pl_module, stage)
 
     def save_config(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Write the complete configuration, defaults and nulls included."""
+        """Write the complete configuration, defaults and nulls included.
+
+        Raises:
+            StorageUnavailable: the disk does not take it.
+
+        """
         folder = find_run_folder(trainer)
-        write_atomically(folder.config, self.parser.dump(self.config, skip_none=False))
-        publish_file(trainer, folder.config)
-        write_atomically(folder.parameters, json.dumps(self.parameters, indent=1, ensure_ascii=False))
+        try:
+            write_atomically(folder.config, self.parser.dump(self.config, skip_none=False))
+            publish_file(trainer, folder.config)
+            write_atomically(folder.parameters, json.dumps(self.parameters, indent=1, ensure_ascii=False))
+        except OSError as error:
+            raise StorageUnavailable(
+                f"{folder.config.name} cannot be written to {folder.path} ({error.strerror or error}). Make room."
+            ) from error

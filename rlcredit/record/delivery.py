@@ -9,7 +9,7 @@ from rlcredit.base.messages import print_message, rearm_warning, warn_once
 from rlcredit.record.destination import MLflowDestination
 from rlcredit.record.journal import Entry, read_journal_entries
 from rlcredit.record.mlflow_run import BATCH, MLflowRun, Point, clean_mlflow_name
-from rlcredit.record.tracker_refusals import TrackerRefusal, find_tracker_refusal
+from rlcredit.record.tracker_refusals import TrackerRefusal, describe_tracker_trouble, find_tracker_refusal
 from rlcredit.run_folder.layout import RunFolder
 
 PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
@@ -219,8 +219,7 @@ class DeliveryThread(threading.Thread):
         self.refused = True
 
     def _report_failure(self, error: Exception) -> None:
-        # Only the type of the error: its text may hold an address with a password.
-        self.trouble = type(error).__name__
+        self.trouble = describe_tracker_trouble(error)
         record = self.delivery.folder.record
         warn_once(
             f"MLflow at {self.delivery.to.shown_address} does not accept the record of this run ({self.trouble}). "

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlcredit.base.files import write_durably
 from rlcredit.base.messages import warn_once
 
 Entry = dict[str, Any]
@@ -26,6 +27,8 @@ class Journal:
     def __init__(self, path: Path, length: int | None = None) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_nlink > 1:  # a copy of the folder by hard links would be written to as well
+            write_durably(path, lambda file: file.write(path.read_bytes()))
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         size = os.fstat(self._file).st_size
         if length is not None and length > size:

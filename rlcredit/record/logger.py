@@ -86,8 +86,8 @@ class RunRecord(Logger):
         """
         return self.journal.sync() if self.journal else 0
 
-    def close(self, status: str, patience: float | None = None) -> None:
-        """End the record and wait a little for its delivery; a second call waits once more.
+    def close(self, status: str, patience: float | None = None) -> bool:
+        """End the record, wait a little for its delivery, and return whether it has arrived; a second call waits anew.
 
         Args:
             status: ``FINISHED``, ``FAILED`` or ``KILLED``.
@@ -95,16 +95,19 @@ class RunRecord(Logger):
 
         """
         if self.delivery_thread is None or self.to is None:
-            return
+            return False
         self.to.status = status
         self._save_destination(self.to)
         arrived = self.delivery_thread.close(status, PATIENCE[status] if patience is None else patience)
         self._save_destination(self.to)
         if not arrived:
+            trouble = "refused, as said above" if self.delivery_thread.refused else self.delivery_thread.trouble
             print_message(
-                f"MLflow at {self.to.shown_address} has not received all of this run yet; nothing is lost. "
+                f"MLflow at {self.to.shown_address} has not received all of this run yet"
+                f"{f' ({trouble})' if trouble else ''}; nothing is lost. Once it takes it, "
                 f"`{self.to.delivery_command(self.folder.path)}` sends the rest."
             )
+        return arrived
 
     def _save_destination(self, to: MLflowDestination) -> None:
         with contextlib.suppress(OSError):  # a full disk must not hide how the run has ended

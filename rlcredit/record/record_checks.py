@@ -1,11 +1,11 @@
 """Check a record from elsewhere: its lines must have the record's form and name only files of its folder."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlcredit.base.files import find_path_fault
 from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch, shorten_repr
 from rlcredit.record.journal import read_journal_entries
 from rlcredit.run_folder.layout import RunFolder
@@ -31,7 +31,7 @@ def refuse_invalid_record(folder: RunFolder) -> None:
 
     """
     for path in (folder.tracking, folder.record, folder.lock):
-        _refuse_outside_path(path, folder.path, str(path))
+        _refuse_path_fault(path, folder.path, str(path))
     for place, entry in _number_record_lines(folder.record):
         kind = next((name for name in ENTRIES if isinstance(entry, dict) and name in entry), None)
         if kind is None:
@@ -67,18 +67,13 @@ def _refuse_outside_name(name: str | None, folder: Path, place: str) -> None:
     whole = folder / path
     below = whole.rglob("*") if whole.is_dir() and not whole.is_symlink() else ()
     for each in (whole, *below):
-        _refuse_outside_path(each, folder, place)
+        _refuse_path_fault(each, folder, place)
 
 
-def _refuse_outside_path(path: Path, folder: Path, place: str) -> None:
+def _refuse_path_fault(path: Path, folder: Path, place: str) -> None:
     """Refuse links that lead out of a folder, and anything that is neither a file nor a folder."""
-    if not os.path.lexists(path):
-        return
-    real = path.resolve()
-    if not real.is_relative_to(folder.resolve()):
-        raise ValueError(f"{place} names {path}, a link that leads out of the folder. {REPAIR}")
-    if not (real.is_file() or real.is_dir()):
-        raise ValueError(f"{place} names {path}, which is no file. {REPAIR}")
+    if fault := find_path_fault(path, folder):
+        raise ValueError(f"{place} names {path}, which is {fault}. {REPAIR}")
 
 
 def _refuse_invalid_table(path: Path) -> None:

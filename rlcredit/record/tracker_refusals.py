@@ -1,13 +1,19 @@
 """Refusals of a tracker that are final: another attempt would not help without a change."""
 
+from socket import gaierror
 from typing import Any
+
+from rlcredit.config.error_messages import find_root_cause
 
 PASSING = (408, 409, 425, 429, 499)
 """Statuses of requests that may be accepted later."""
 
+ELSEWHERE = "another experiment (rlcredit deliver RUN --experiment NAME)"
+"""Where a run may go instead."""
+
 REPAIRS = {
     401: "it requires a login: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN",
-    403: "it does not let this account write there: ask for permission, or name another experiment with --experiment",
+    403: f"it does not let this account write there: ask for permission, or deliver the run to {ELSEWHERE}",
     404: "there is no MLflow at this address, or not a version that the run can use: check the address, or name "
     "another with --mlflow",
 }
@@ -19,11 +25,20 @@ STRANGER = (
 """Of answers without a code of MLflow's, of which only those come to us that another attempt does not change."""
 
 DELETED = (
-    "its experiment `{name}` has been deleted: restore it (mlflow experiments restore --experiment-id {id}), or name "
-    "another with --experiment"
+    "its experiment `{name}` has been deleted: restore it (mlflow experiments restore --experiment-id {id}), or "
+    f"deliver the run to {ELSEWHERE}"
 )
 
-OTHERWISE = "it does not accept what the run has recorded: name another experiment with --experiment"
+OTHERWISE = f"it does not accept what the run has recorded: deliver the run to {ELSEWHERE}"
+
+
+TROUBLES = {
+    ConnectionRefusedError: "refused connection",
+    ConnectionError: "lost connection",
+    TimeoutError: "no answer in time",
+    gaierror: "unknown host",
+}
+"""What keeps a tracker from answering, by the error at the bottom of those that MLflow raises."""
 
 
 class TrackerRefusal(Exception):  # noqa: N818  (said by a tracker; not every refusal is a fault)
@@ -48,6 +63,18 @@ def find_tracker_refusal(error: Exception) -> str | None:
     if raced or status is None or not 400 <= status < 500 or status in PASSING:
         return None
     return f"{REPAIRS.get(status, OTHERWISE)} ({code})"
+
+
+def describe_tracker_trouble(error: Exception) -> str:
+    """Return why a tracker has not taken something, in words that hold no address.
+
+    Example:
+        >>> describe_tracker_trouble(ConnectionRefusedError(111, "at user:password@host"))
+        'refused connection'
+
+    """
+    root = find_root_cause(error)
+    return next((words for kind, words in TROUBLES.items() if isinstance(root, kind)), type(error).__name__)
 
 
 def _find_http_status(error: Exception) -> tuple[int | None, Any]:

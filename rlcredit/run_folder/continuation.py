@@ -77,15 +77,18 @@ def refuse_foreign_checkpoint(checkpoint: Mapping[str, Any], parameters: Mapping
         )
 
 
-def explain_continuation(folder: Path, args: Sequence[str]) -> str:
-    """Return how to continue an interrupted run.
+def explain_continuation(folder: Path, args: Sequence[str], replaces: bool) -> str:
+    """Return how to continue a run that has ended early.
 
     Args:
         folder: Folder of the run's checkpoints.
         args: Arguments of the command line.
+        replaces: Whether a run that begins anew has to replace what this one leaves.
 
     """
     path, _ = find_newest_checkpoint(folder)
+    if path is None and replaces:
+        return "no checkpoint has been saved yet, and the same command with --replace begins anew."
     if path is None:
         return "nothing has been saved yet, and the same command begins anew."
     words = shlex.join(["rlcredit", *_drop_checkpoint_options(args), "--ckpt_path", "last"])

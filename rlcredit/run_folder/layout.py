@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlcredit.base.files import lock_file
+from rlcredit.base.files import find_path_fault, lock_file
 
 LAST = "last.ckpt"
 """The second name of the newest checkpoint."""
@@ -147,6 +147,20 @@ class RunFolder:
     def has_begun_run(self) -> bool:
         """Whether a run has been begun here."""
         return self.parameters.exists() or self.record.exists()
+
+    def refuse_outward_links(self) -> None:
+        """Refuse links that lead out of the folder, where a run would write or remove something.
+
+        Raises:
+            ValueError: names the link, and the repair.
+
+        """
+        files = (self.config, self.parameters, self.record, self.tracking, self.status, self.lock, self.learning_curve)
+        folders = [self.held_out, self.checkpoints, self.former_run, *(self.path / name for name in SHOWN)]
+        folders += [self.adapter, self.adapter.with_name(f"{self.adapter.name}.part")]
+        for path in (*files, *folders, *(inside for folder in folders for inside in folder.rglob("*"))):
+            if fault := find_path_fault(path, self.path):
+                raise ValueError(f"{path} is {fault}. A run writes only into its own folder: put a copy there instead.")
 
     def list_contents(self, checkpoints: Path | None = None) -> Iterator[Path]:
         """Yield only what a run has written here: people keep files of their own in folders.

@@ -1,6 +1,5 @@
 """The watchdog of a run's processes: if one is killed or hangs, all end with a message and a status."""
 
-import os
 import re
 import threading
 import time
@@ -12,6 +11,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from rlcredit.base.exit_status import ProcessLost
 from rlcredit.base.lightning_private import replace_end_of_failed_run
 from rlcredit.base.messages import print_message
+from rlcredit.base.process_end import end_process
 from rlcredit.formulas.distributed import has_other_processes, rank_and_world_size
 
 SILENCE = 60.0
@@ -24,8 +24,8 @@ LOST = re.compile(r"gloo|nccl|connection (closed|reset|refused)|broken pipe|sock
 """In the text of an error that an exchange with a lost process raises."""
 
 WAY_ON = (
-    "Its own message, if there is one, says why. To go on from the last checkpoint: the same command with "
-    "--ckpt_path last."
+    "Its own message, if there is one, says why. To go on from the last checkpoint, or anew if there is none: the same "
+    "command with --ckpt_path auto."
 )
 
 
@@ -44,7 +44,7 @@ def end_failed_run(children: list[Any]) -> None:
     for child in children:
         child.kill()
     print_message(f"error: Another process of this run has ended. {WAY_ON}")
-    os._exit(ProcessLost.status)
+    end_process(ProcessLost.status)
 
 
 class ProcessWatchdog(Callback):
@@ -130,4 +130,4 @@ class Heartbeat:
             for other, heard in self.heard.items():
                 if time.monotonic() - heard > SILENCE:
                     print_message(f"error: Process {other} of this run has given no sign for {SILENCE:.0f} s. {WAY_ON}")
-                    os._exit(ProcessLost.status)
+                    end_process(ProcessLost.status)

@@ -158,12 +158,29 @@ def test_a_disk_without_room_for_a_checkpoint_stops_the_run_and_says_why(tmp_pat
     assert status == 4, err
     assert "No checkpoint can be written" in err
     assert "No space left on device" in err
+    assert "Make room. To go on from step 2: rlcredit fit" in err
     assert "Traceback" not in err
     folder = tmp_path / "runs" / "grpo-seed0"
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["last.ckpt", "step=2.ckpt"]
     assert finish_small_run(tmp_path, *STEPS, "--ckpt_path=last")[0] == 0
     assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
     assert json.loads((folder / "tracking.json").read_text())["status"] == "FINISHED"
+
+
+def test_a_disk_that_is_full_before_the_first_checkpoint_is_told_so_and_named_no_checkpoint(tmp_path, mlflow_database):
+    status, _, err = finish_small_run(tmp_path, *STEPS, fault="checkpoint_written:full:1")
+    assert status == 4, err
+    assert "--ckpt_path" not in err
+    assert "Make room. No checkpoint has been saved yet, and the same command with --replace begins anew." in err
+    assert finish_small_run(tmp_path, *STEPS, "--replace")[0] == 0
+
+
+def test_a_tracker_that_refuses_the_connection_is_told_once_at_the_end(tmp_path):
+    status, out, err = finish_small_run(tmp_path, "--trainer.max_steps=1", to(free_port()))
+    assert status == 0, err
+    assert "does not accept the record of this run (refused connection). The run goes on" in err
+    assert "has not received all of this run yet (refused connection); nothing is lost." in err
+    assert "in MLflow" not in out
 
 
 def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):

@@ -82,3 +82,30 @@ def test_an_error_about_a_hostile_name_shows_it(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main()
     assert r"there is no command `fi\x1b[2Jt\u202e`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("sys.exit()", "SystemExit (ending.py, line 3)"),
+        ("sys.exit(0)", "SystemExit: 0 (ending.py, line 3)"),
+        ("os._exit(0)", "SystemExit: os._exit(0) (ending.py, line 3)"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt (ending.py, line 3)"),
+    ],
+)
+def test_a_file_of_ones_own_that_ends_the_process_is_an_error_with_its_line(
+    ends, said, handlers, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "ending.py").write_text(f"import os, sys\ndef end(words):\n    {ends}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["rlcredit", "list"])
+    monkeypatch.setattr(importlib.import_module("rlcredit.cli.listing"), "run_list_command", _run_ending)
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 1
+    assert capsys.readouterr().err == f"error: {said} ends the process. Raise an error there, or return.\n"
+
+
+def _run_ending(words):
+    sys.modules.pop("ending", None)
+    return importlib.import_module("ending").end(words)

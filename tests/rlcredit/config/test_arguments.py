@@ -1,8 +1,11 @@
 """What every command says of an option that it does not understand."""
 
+import importlib
+
 import pytest
 
 from rlcredit.cli.command_options import make_export_parser, make_sample_parser, make_try_parser
+from rlcredit.cli.commands import COMMANDS
 from rlcredit.config.arguments import CommandParser, make_count_parser
 
 
@@ -56,3 +59,23 @@ def test_commands_refuse_what_they_cannot_use(parser, words, message, capsys):
     with pytest.raises(SystemExit):
         parser.parse_known_args(words)
     assert capsys.readouterr().err.startswith(f"error: {message}")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["card", "GRPO", "--folder", "x"], "--out"),
+        (["card", "GRPO", "--output_dir", "x"], "--out"),
+        (["card", "GRPO", "--tracking_uri", "x"], "--mlflow"),
+        (["card", "GRPO", "--tracker", "x"], "--mlflow"),
+        (["evaluate", "--folder", "x"], "--out"),
+        (["report", "--folder=x"], "--out"),
+        (["sample", "--question", "1", "--ckpt", "x"], "--ckpt_path"),
+    ],
+)
+def test_an_option_known_from_elsewhere_is_answered_by_what_takes_the_same_here(words, meant, capsys):
+    module, make = COMMANDS[words[0]].options.split(":")
+    with pytest.raises(SystemExit):
+        getattr(importlib.import_module(module), make)().parse_args(words[1:])
+    flag = words[-1] if "=" in words[-1] else words[-2]
+    assert capsys.readouterr().err == (f"error: {flag.partition('=')[0]}: no such option. Did you mean `{meant}`?\n")

@@ -1,6 +1,9 @@
 import copy
 import inspect
 import math
+import os
+import signal
+import sys
 from collections import deque
 
 import pytest
@@ -366,6 +369,42 @@ class Silent(CreditOperator, reads="rewards"):
 def test_facts_stay_and_tensors_are_rebound(rollout, operator, message):
     with pytest.raises(StackError, match=message):
         operator().assign_checked(rollout)
+
+
+def raise_interrupt():
+    raise KeyboardInterrupt
+
+
+ENDINGS = {
+    "SystemExit": sys.exit,
+    "SystemExit: 0": lambda: sys.exit(0),
+    "SystemExit: os._exit(0)": lambda: os._exit(0),
+    "StopIteration": lambda: next(iter([])),
+    "KeyboardInterrupt": raise_interrupt,
+}
+
+
+@pytest.mark.parametrize("watch", [True, False])
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("kind", ["operator", "probe", "gate"])
+def test_an_operator_that_ends_the_process_is_an_error_with_its_name(rollout, kind, ending, watch):
+    base, header = {
+        "operator": (CreditOperator, {"reads": "advantages", "writes": "advantages"}),
+        "probe": (CreditOperator, {"reads": "advantages"}),
+        "gate": (CorrectnessGate, {}),
+    }[kind]
+    ends = type("Ends", (base,), {"assign": lambda self, rollout: ENDINGS[ending]()}, **header)()
+    with pytest.raises(StackError) as refusal:
+        ends.assign_checked(rollout, watch=watch)
+    said = f"Ends tries to end the run by {ending} (test_operator.py, line "
+    assert str(refusal.value).startswith(said)
+    assert str(refusal.value).endswith("). Return metrics, or raise an error.")
+
+
+def test_an_interrupt_by_a_signal_passes_through_an_operator(rollout):
+    interrupted = type("Interrupted", (CreditOperator,), {"assign": lambda *_: signal.raise_signal(signal.SIGINT)})
+    with pytest.raises(KeyboardInterrupt):
+        interrupted().assign_checked(rollout)
 
 
 class Remembers(CorrectnessGate, state="history"):

@@ -86,7 +86,7 @@ def test_a_dead_server_ends_the_run_with_one_sentence(fit):
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(
-            EngineUnavailable, match=r"no answer, tried for 0.5 seconds \(Client.*continue the run with --ckpt"
+            EngineUnavailable, match=r"no answer, tried for 0.5 seconds \(Client.*server.s own log and start it again"
         ):
             fit(engine=VLLMServer(url, patience=0.5))
 

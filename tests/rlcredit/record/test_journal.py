@@ -62,3 +62,13 @@ def test_what_a_full_disk_refuses_waits_and_is_said_once(tmp_path, monkeypatch, 
     journal.append({"n": 3})
     assert kept(journal.path) == [0, 1, 2, 3]
     assert capsys.readouterr().err.count("No space left on device") == 1
+
+
+def test_a_copy_of_the_folder_by_hard_links_keeps_its_record(tmp_path):
+    first = Journal(tmp_path / "record.jsonl")
+    first.append({"step": 0})
+    (tmp_path / "copy.jsonl").hardlink_to(tmp_path / "record.jsonl")
+    second = Journal(tmp_path / "record.jsonl")
+    second.append({"step": 1})
+    assert (tmp_path / "copy.jsonl").read_text() == '{"step":0}\n'
+    assert (tmp_path / "record.jsonl").read_text() == '{"step":0}\n{"step":1}\n'
