@@ -78,9 +78,9 @@ def read_operators(listed: Sequence[Any]) -> list[CreditOperator]:
     import_operators(probes=any(map(_names_probe, listed)))
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--trainer.callbacks", type=list[CreditOperator])
+    expanded = expand_call_forms({"trainer": {"callbacks": list(listed)}}, {"trainer": _Trainer})
     try:
-        expanded = expand_call_forms({"trainer": {"callbacks": list(listed)}}, {"trainer": _Trainer})
-        return parser.instantiate_classes(parser.parse_object(expanded)).trainer.callbacks
+        return parser.instantiate_classes(parser.parse_object(expanded))["trainer.callbacks"]
     except ArgumentError as error:
         raise ValueError(explain_parser_error(str(error), expanded, {"trainer": _Trainer}, [])) from None
 
