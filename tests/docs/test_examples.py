@@ -37,7 +37,8 @@ def select_pages(list_examples):
 
 def run_command(folder, *arguments):
     """Run Python in a folder as the page's reader would, and return its output."""
-    (folder / "configs").exists() or (folder / "configs").symlink_to(ROOT / "configs")
+    if not (folder / "configs").exists():
+        (folder / "configs").symlink_to(ROOT / "configs")
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=make_environment(folder), capture_output=True, text=True
     )
@@ -81,7 +82,8 @@ def test_every_file_of_settings_changes_a_run(page, tmp_path):
     for settings in list_settings(page):
         (tmp_path / "settings.yaml").write_text(settings, encoding="utf-8")
         for module in {*re.findall(r"\b(my_\w+)\.[A-Z]", settings)}:
-            (tmp_path / f"{module}.py").exists() or (tmp_path / f"{module}.py").write_text(sessions, encoding="utf-8")
+            if not (tmp_path / f"{module}.py").exists():
+                (tmp_path / f"{module}.py").write_text(sessions, encoding="utf-8")
         assert any(
             run_command(tmp_path, *explain, *shown) != run_command(tmp_path, *explain, "--config=settings.yaml", *shown)
             for shown in ([], ["--show_prompt"])
