@@ -412,6 +412,16 @@ def test_the_import_needs_torch_alone():
     assert printed.strip() == "[]"
 
 
+def test_names_are_read_and_explained_where_lightning_is_not_installed():
+    code = (
+        "import sys; sys.modules['lightning'] = None\nfrom rlcredit.bridge import load_stack\n"
+        "print(load_stack(['GRPO', 'GTPO(beta=0.5)']).operators[1].beta)\n"
+        "try:\n    load_stack(['GRPOO'])\nexcept ValueError as error:\n    print(error)"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.startswith("0.5\ntrainer.callbacks: no class `GRPOO`. Did you mean `GRPO`?")
+
+
 class Share(CreditOperator, reads="rewards judged", writes="advantages", rewards="binary"):
     """Take the rewards for shares of what is right."""
 
