@@ -1,26 +1,31 @@
 """Credit for a batch of tensors that another trainer has sampled and judged."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from rlcredit.bridge.batch_layout import BatchLayout, lay_out_batch
-from rlcredit.bridge.bridged_stack import BridgedStack, load_stack
-from rlcredit.credit.contract import OperatorContract, StackError
+from rlcredit.bridge.bridged_stack import BridgedStack, StackSource, load_stack
+from rlcredit.credit.contract import StackError
 from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.credit.stack_checks import refuse_binary_operators
 from rlcredit.formulas.groups import group_imputed_values
 
+OWN = "this call"
+"""Giver of a batch that comes from no trainer with a bridge."""
+
+VERDICTS = "Let the trainer's rewards be verdicts"
+"""Repair where a trainer gives rewards only, and verdicts are needed."""
+
 
 def assign_credit(
-    stack: str | Path | Sequence[OperatorContract] | BridgedStack,
+    stack: StackSource,
     *,
-    completion_ids: Tensor,
     mask: Tensor,
     rewards: Tensor | Sequence[float | None],
     groups: Tensor | Sequence[Hashable],
+    completion_ids: Tensor | None = None,
     old_logprobs: Tensor | None = None,
     entropy: Tensor | None = None,
     ref_logprobs: Tensor | None = None,
@@ -28,8 +33,8 @@ def assign_credit(
     prompt_ids: Tensor | None = None,
     correct: Tensor | Sequence[float] | None = None,
     decode: Decode | None = None,
-    step: int = 0,
-    giver: str = "this call",
+    step: int | None = None,
+    giver: str = OWN,
 ) -> Tensor:
     """Return the advantage of every token.
 
@@ -37,13 +42,14 @@ def assign_credit(
     on the left, on the right, or between sampled ones. Operators see sampled tokens only.
 
     Args:
-        stack: Operators; the name of a condition, as ``sepa_paper/c8_maxrl_sepa``; a file; or what
-            :func:`rlcredit.bridge.load_stack` returns, which keeps the state of operators from batch to batch.
-        completion_ids: Token ids, shape ``(B, T)``.
+        stack: Operators, as instances or as ``["GRPO", "GTPO(beta=0.1)"]``; the name of a condition, as
+            ``sepa_paper/c8_maxrl_sepa``; a file; or what :func:`rlcredit.bridge.load_stack` returns, which keeps the
+            state of operators from batch to batch.
         mask: True, or one, on tokens that the policy has sampled, shape ``(B, T)``.
         rewards: Reward of each completion, any real number, shape ``(B,)``; NaN or None where nobody could tell, which
             gives no credit and does not count for others.
         groups: Group of each completion, B integers, texts, or other hashable values; equal ones answer one prompt.
+        completion_ids: Token ids, shape ``(B, T)``.
         old_logprobs: Log-probability of each sampled token, shape ``(B, T)``.
         entropy: Entropy in nats of the distribution that each token was drawn from, shape ``(B, T)``.
         ref_logprobs: Log-probability of each sampled token under the reference policy, shape ``(B, T)``.
@@ -52,14 +58,15 @@ def assign_credit(
         correct: One for right and zero for wrong, shape ``(B,)``; the rewards if these are nothing else.
         decode: Function from the token ids of a completion to the text of each token; see
             :func:`rlcredit.policy.pieces.make_piece_decoder`.
-        step: Optimizer steps taken so far, for schedules.
+        step: Optimizer steps taken so far, for schedules and noise.
         giver: Name of the trainer, for messages.
 
     Returns:
         Advantages, shape ``(B, T)`` float32, in the order of the rows given, zero outside the mask.
 
     Raises:
-        ValueError: an argument does not have the shape that the mask gives it, or values that it may have.
+        ValueError: an argument does not have the shape that the mask gives it, or values that it may have; an entry of
+            the stack names no operator.
         StackError: an operator needs what was not given, or compares tokens at places that are not comparable.
 
     Example:
@@ -82,29 +89,33 @@ def assign_credit(
         "ref_logprobs": ref_logprobs,
         "sum_pi_squared": sum_pi_squared,
     }
-    bridged.refuse_missing({**named, "prompt_ids": prompt_ids, "decode": decode}, giver)
+    named_ids = {"completion_ids": completion_ids, "prompt_ids": prompt_ids}
+    bridged.refuse_missing({**named, **named_ids, "decode": decode, "step": step}, giver)
     mask, listed = _read_mask(mask), groups.tolist() if isinstance(groups, Tensor) else list(groups)
     rows = len(mask)
     if len(listed) != rows:
         raise ValueError(f"groups has {len(listed)} entries, expected {rows}: the group of each row of the mask.")
     _refuse_other_shapes({"completion_ids": completion_ids, **named}, mask)
+    _refuse_unreadable_values({name: named[name] for name in bridged.list_needs().keys() & named.keys()}, mask)
     if prompt_ids is not None and (prompt_ids.ndim != 2 or len(prompt_ids) != rows):
         raise ValueError(f"prompt_ids has shape {tuple(prompt_ids.shape)}, expected ({rows}, L).")
     rewards = _read_numbers("rewards", rewards, mask)
     correct = None if correct is None else _read_numbers("correct", correct, mask)
-    refuse_partial_rewards(bridged, rewards, correct, "Pass `correct` too")
+    if correct is not None and (odd := correct[(correct != 0) & (correct != 1) & ~correct.isnan()]).numel():
+        raise ValueError(f"correct holds {odd[0]:g}, expected one for right and zero for wrong.")
+    refuse_partial_rewards(bridged, rewards, correct, "Pass `correct` too" if giver == OWN else VERDICTS)
     layout = lay_out_batch(mask, listed)
     _refuse_gaps(bridged, layout)
     rollout = _make_rollout(
         layout,
-        step,
-        completion_ids,
+        step or 0,
+        mask.new_full(mask.shape, -1, dtype=torch.int64) if completion_ids is None else completion_ids,
         mask.new_zeros(rows, 0, dtype=torch.int64) if prompt_ids is None else prompt_ids,
         rewards,
         rewards if correct is None else correct,
         {name: value.detach().float() for name, value in named.items() if value is not None},
     )
-    return layout.restore_tokens(bridged.assign(rollout, decode).advantages)
+    return layout.restore_tokens(bridged.assign(rollout, None if completion_ids is None else decode).advantages)
 
 
 def _read_mask(mask: Tensor) -> Tensor:
@@ -122,6 +133,17 @@ def _refuse_other_shapes(tensors: Mapping[str, Tensor | None], mask: Tensor) -> 
         if value is not None and value.shape != mask.shape:
             raise ValueError(
                 f"{name} has shape {tuple(value.shape)}, expected {tuple(mask.shape)} as the mask: one value per token."
+            )
+
+
+def _refuse_unreadable_values(tensors: Mapping[str, Tensor | None], mask: Tensor) -> None:
+    """Refuse tensors that the stack reads and that hold no number at some sampled token."""
+    for name, value in tensors.items():
+        if value is not None and (odd := ~value.isfinite() & mask).any():
+            row, column = odd.nonzero()[0].tolist()
+            raise ValueError(
+                f"{name} is {value[row, column]:g} in row {row}, column {column}, where the mask says that a token was "
+                "sampled. Pass its number, or zero in the mask."
             )
 
 
@@ -184,7 +206,7 @@ def _make_rollout(
     correct: Tensor,
     values: Mapping[str, Tensor],
 ) -> Rollout:
-    """Return the batch as a rollout; what was not given, and no operator reads, is zero."""
+    """Return the batch as a rollout; what was not given, and no operator reads, is zero, and minus one for ids."""
     mask = layout.placed_mask
     nothing = torch.zeros_like(mask, dtype=torch.float32)
     per_token = {"old_logprobs": nothing, "entropy": nothing}

@@ -21,16 +21,22 @@ FROM_POLICY = {
 }
 """Facts that only a loop with the policy at hand can give, and what an operator does with them."""
 
-MADE_FROM = {"signal": "old_logprobs", "ref_log_ratio": "ref_logprobs", "tokens": "decode"}
+MADE_FROM = {
+    "signal": ("old_logprobs",),
+    "ref_log_ratio": ("ref_logprobs", "old_logprobs"),
+    "tokens": ("completion_ids", "decode"),
+}
 """Arguments that other fields are made from, unless an operator above has written these."""
 
 ARGUMENTS = {
+    "completion_ids": "token ids of the completions, shape (B, T)",
     "old_logprobs": "log-probabilities of the sampled tokens, shape (B, T)",
     "entropy": "entropies in nats of the distributions that tokens were drawn from, shape (B, T)",
     "ref_logprobs": "log-probabilities of the sampled tokens under the reference policy, shape (B, T)",
     "sum_pi_squared": "sums of the squared probabilities of all tokens, shape (B, T)",
     "prompt_ids": "token ids of the prompts, shape (B, L)",
     "decode": "a function from the token ids of a completion to the text of each",
+    "step": "the number of optimizer steps taken so far",
 }
 """Arguments that a trainer may leave out, and what they are."""
 
@@ -72,9 +78,10 @@ class BridgedStack:
 
         If a decoder was given, and no operator has needed it, texts of tokens are decoded when the batch is asked for.
         """
-        if self._last is not None and self._decode is not None and not self._last.has_fact("tokens"):
-            self._last.tokens = _decode_rows(self._decode, self._last)
-        return self._last
+        last = self._last
+        if last is not None and self._decode is not None and not last.has_fact("tokens"):
+            last.tokens = _decode_rows(self._decode, last)
+        return last
 
     def list_needs(self) -> dict[str, str]:
         """Return the arguments that the operators need, and the first operator that needs each."""
@@ -82,20 +89,19 @@ class BridgedStack:
         written: set[str] = set()
         for operator in self.operators:
             for field in sorted(operator.reads - written):
-                name = MADE_FROM.get(field, field)
-                if name in ARGUMENTS:
-                    needs.setdefault(name, operator.label)
-                if field == "ref_log_ratio":
-                    needs.setdefault("old_logprobs", operator.label)
+                for name in MADE_FROM.get(field, (field,)):
+                    if name in ARGUMENTS:
+                        needs.setdefault(name, operator.label)
             written |= operator.writes
         return needs
 
-    def refuse_missing(self, given: Mapping[str, object], giver: str) -> None:
+    def refuse_missing(self, given: Mapping[str, object], giver: str, repairs: Mapping[str, str] | None = None) -> None:
         """Refuse to work where an operator needs what is not given.
 
         Args:
             given: Arguments by name, None where there is nothing.
             giver: Whoever gives them, for the message.
+            repairs: Sentences that say how an argument comes to be given, by its name.
 
         Raises:
             StackError: with the operator and the argument.
@@ -103,7 +109,8 @@ class BridgedStack:
         """
         for name, label in self.list_needs().items():
             if given.get(name) is None:
-                raise StackError(f"{label} needs `{name}`, which {giver} does not give: {ARGUMENTS[name]}.")
+                repair = f" {repairs[name]}" if repairs and name in repairs else ""
+                raise StackError(f"{label} needs `{name}`, which {giver} does not give: {ARGUMENTS[name]}.{repair}")
 
     def assign(self, rollout: Rollout, decode: Decode | None = None) -> Rollout:
         """Return the same facts with the stack's credit; keep them, and the operators' metrics.
@@ -177,22 +184,29 @@ def _refuse_policy_readers(operator: "CreditOperator") -> None:
         )
 
 
-def load_stack(source: str | Path | Sequence[OperatorContract] | BridgedStack, seed: int = 0) -> BridgedStack:
+StackSource = str | Path | Sequence[OperatorContract | str | Mapping[str, Any]] | BridgedStack
+"""Whatever :func:`load_stack` makes a stack of."""
+
+
+def load_stack(source: StackSource, seed: int = 0) -> BridgedStack:
     """Return a stack from operators, from the name of a condition, or from a file in YAML.
 
     Args:
-        source: Operators; or a condition that ships, such as ``sepa_paper/c8_maxrl_sepa``; or a file with a list under
-            ``trainer.callbacks``, of which everything else is passed over. A stack comes back as it is.
+        source: List of operators, each an instance or written as in ``trainer.callbacks``: ``"GRPO"``,
+            ``"GTPO(beta=0.1)"``; or a condition that ships, such as ``sepa_paper/c8_maxrl_sepa``; or a file with a list
+            under ``trainer.callbacks``, of which everything else is passed over. A stack comes back as it is.
         seed: Seed of operators that draw.
 
     Raises:
         FileNotFoundError: there is no such condition or file.
         StackError: the list is no program, or an operator needs the policy itself.
-        ValueError: the file holds no list of operators.
+        ValueError: the file holds no list of operators, or an entry of the list names none.
 
     Example:
         >>> [operator.label for operator in load_stack("sepa_paper/c2_grpo_gtpo").operators]
         ['GRPO', 'GTPO']
+        >>> load_stack(["GRPO", "GTPO(beta=0.5)"]).operators[1].beta
+        0.5
 
     """
     if isinstance(source, BridgedStack):
@@ -201,4 +215,8 @@ def load_stack(source: str | Path | Sequence[OperatorContract] | BridgedStack, s
         from rlcredit.bridge.stack_file import read_stack_file  # noqa: PLC0415  (a list of operators needs no parser)
 
         return BridgedStack(read_stack_file(source), seed)
-    return BridgedStack(source, seed)
+    if not all(isinstance(entry, OperatorContract) for entry in source):
+        from rlcredit.bridge.stack_file import read_operators  # noqa: PLC0415
+
+        source = read_operators(source)
+    return BridgedStack(cast("Sequence[OperatorContract]", source), seed)

@@ -1,39 +1,49 @@
 """A stack as an advantage estimator of NeMo-RL; written against NeMo-RL 7ea279a, whose batches it reads."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rlcredit.bridge.assignment import assign_credit
-from rlcredit.bridge.bridged_stack import BridgedStack, load_stack
-from rlcredit.credit.contract import OperatorContract
+from rlcredit.bridge.bridged_stack import StackSource, load_stack
 from rlcredit.credit.rollout import Decode
+
+REPAIRS = {
+    "completion_ids": "Only batches of grpo.py hold `message_log`; with single_controller.py put `input_ids` into "
+    "AdvantageConfig.repeated_batch_fields.",
+    "old_logprobs": "Switch force_on_policy_ratio off.",
+    "ref_logprobs": "Switch skip_reference_policy_logprobs_calculation off.",
+}
+"""How NeMo-RL comes to give what it may leave out."""
 
 
 class CreditAdvantageEstimator:
     """Estimate advantages by a stack, where NeMo-RL's trainer asks its own estimators.
 
-    NeMo-RL gives no entropies, and log-probabilities of zero under ``force_on_policy_ratio``: stacks that read
-    entropies are refused, and with surprisal that setting must be off.
+    NeMo-RL gives no entropies; token ids only in ``message_log`` or ``input_ids`` of its batch; and log-probabilities
+    of zero where it skips them. What a stack reads and is not there is refused.
 
     Args:
-        stack: Operators; the name of a condition, as ``sepa_paper/c2_grpo_gtpo``; or a file in YAML.
+        stack: Operators, as instances or by name; the name of a condition, as ``sepa_paper/c2_grpo_gtpo``; or a file.
         decode: Function from token ids to the text of each token, for operators that read text.
         seed: Seed of operators that draw.
+
+    Raises:
+        StackError: the list is no program, or an operator needs what NeMo-RL never gives.
 
     """
 
     def __init__(
         self,
-        stack: str | Path | Sequence[OperatorContract] | BridgedStack,
+        stack: StackSource,
         decode: Decode | None = None,
         seed: int = 0,
     ) -> None:
         self.stack = load_stack(stack, seed)
-        self.stack.refuse_missing(dict.fromkeys(("old_logprobs", "ref_logprobs", "decode"), True), "NeMo-RL")
+        given = dict.fromkeys(("completion_ids", "old_logprobs", "ref_logprobs", "step"), True)
+        self.stack.refuse_missing({**given, "decode": decode}, "NeMo-RL", REPAIRS)
         self._decode = decode
         self._step = 0
 
@@ -53,25 +63,45 @@ class CreditAdvantageEstimator:
             prompt_ids: Token ids of the prompt of each row, shape ``(B, L)``, or its number, ``(B,)``.
             rewards: Rewards, shape ``(B,)``.
             mask: One on response tokens that count, shape ``(B, S)``.
-            repeated_batch: Batch with ``message_log``, from which token ids are taken where operators read them.
-            logprobs_policy: Log-probabilities, shape ``(B, S)``.
-            logprobs_reference: Those of the reference policy, shape ``(B, S)``.
+            repeated_batch: Batch with token ids, where operators read them: ``message_log``, or ``input_ids`` of shape
+                ``(B, S)``.
+            logprobs_policy: Log-probabilities, shape ``(B, S)``; zeros count as none.
+            logprobs_reference: Log-probabilities of the reference policy, shape ``(B, S)``; zeros count as none.
+
+        Raises:
+            StackError: an operator reads what this batch does not hold.
 
         """
-        ids = torch.zeros_like(mask, dtype=torch.int64)
-        for row, messages in enumerate((repeated_batch or {}).get("message_log", ())):
-            joined = torch.cat([message["token_ids"] for message in messages])[: ids.shape[1]]
-            ids[row, : len(joined)] = joined.to(ids)
         step, self._step = self._step, self._step + 1
+        given = {
+            "completion_ids": _find_token_ids(repeated_batch or {}, mask),
+            "old_logprobs": _drop_zeros(logprobs_policy),
+            "ref_logprobs": _drop_zeros(logprobs_reference),
+        }
+        self.stack.refuse_missing({**given, "decode": self._decode, "step": step}, "NeMo-RL", REPAIRS)
         return assign_credit(
             self.stack,
-            completion_ids=ids,
             mask=mask,
             rewards=rewards,
             groups=[str(prompt) for prompt in prompt_ids.tolist()],
-            old_logprobs=logprobs_policy,
-            ref_logprobs=logprobs_reference,
             decode=self._decode,
             step=step,
             giver="NeMo-RL",
+            **given,
         )
+
+
+def _find_token_ids(batch: Mapping[str, Any], mask: Tensor) -> Tensor | None:
+    """Return the token ids of a batch, shape ``(B, S)``; None if some response token has none."""
+    if "input_ids" in batch:
+        return batch["input_ids"]
+    ids = torch.full_like(mask, -1, dtype=torch.int64)
+    for row, messages in enumerate(batch.get("message_log", ())):
+        joined = torch.cat([message["token_ids"] for message in messages])[: ids.shape[1]]
+        ids[row, : len(joined)] = joined.to(ids)
+    return None if (ids[mask.bool()] < 0).any() else ids
+
+
+def _drop_zeros(logprobs: Tensor | None) -> Tensor | None:
+    """Return log-probabilities; None for the zeros that NeMo-RL puts in their place where it skips them."""
+    return logprobs if logprobs is not None and logprobs.any() else None

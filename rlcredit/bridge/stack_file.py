@@ -1,16 +1,19 @@
 """Operators as a file lists them, read without the rest of a run's configuration."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
+from rlcredit.cli.parser_errors import explain_parser_error
 from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.paths import find_config_file
 from rlcredit.config.strict_yaml import StrictYAMLLoader, shorten_name
 from rlcredit.credit.catalogue import PACKAGE, import_operators, list_operator_modules
+from rlcredit.credit.contract import OperatorContract
 from rlcredit.credit.operator import CreditOperator
 
 CONDITIONS = "configs/conditions"
@@ -47,16 +50,47 @@ def make_operators(listed: list[Any], source: str | Path) -> list[CreditOperator
         ValueError: an entry names no operator, or arguments that it does not have.
 
     """
-    patch_jsonargparse()
-    import_operators(probes=False)
-    operators = [entry for entry in listed if not _names_probe(entry)]
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--callbacks", type=list[CreditOperator])
     try:
-        expanded = expand_call_forms({"callbacks": operators}, {"callbacks": list[CreditOperator]})
-        return parser.instantiate_classes(parser.parse_object(expanded))["callbacks"]
-    except (ArgumentError, ValueError) as error:
+        return read_operators([entry for entry in listed if not _names_probe(entry)])
+    except ValueError as error:
         raise ValueError(f"{shorten_name(str(source))}: {error}") from None
+
+
+class _Trainer:
+    """Owner of the list, whose key messages name as those of a run do."""
+
+    def __init__(self, callbacks: list[CreditOperator]) -> None: ...
+
+
+def read_operators(listed: Sequence[Any]) -> list[CreditOperator]:
+    """Return the operators of a list whose entries are instances, or written as in ``trainer.callbacks``.
+
+    Args:
+        listed: Entries; an instance stays as it is.
+
+    Raises:
+        ValueError: an entry names no operator, or arguments that it does not have.
+
+    """
+    for place, entry in enumerate(listed):
+        _refuse_odd_entry(place, entry)
+    patch_jsonargparse()
+    import_operators(probes=any(map(_names_probe, listed)))
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--trainer.callbacks", type=list[CreditOperator])
+    expanded = expand_call_forms({"trainer": {"callbacks": list(listed)}}, {"trainer": _Trainer})
+    try:
+        return parser.instantiate_classes(parser.parse_object(expanded))["trainer.callbacks"]
+    except ArgumentError as error:
+        raise ValueError(explain_parser_error(str(error), expanded, {"trainer": _Trainer}, [])) from None
+
+
+def _refuse_odd_entry(place: int, entry: object) -> None:
+    """Refuse an entry that is neither an operator nor a text or mapping that may name one."""
+    if isinstance(entry, type):
+        raise ValueError(f"entry {place} of the stack is the class {entry.__name__}. Write {entry.__name__}() instead.")
+    if not isinstance(entry, (str, Mapping, OperatorContract)):
+        raise ValueError(f"entry {place} of the stack is {entry!r}, expected an operator, its name, or a call of it.")
 
 
 def _names_probe(entry: object) -> bool:
@@ -73,4 +107,7 @@ def _find_stack_file(source: str) -> Path:
     for name in tried:
         if (file := Path(find_config_file(name))).is_file():
             return file
-    raise FileNotFoundError(f"there is no file {shorten_name(source)}, and no condition of this name in {CONDITIONS}.")
+    raise FileNotFoundError(
+        f"there is no file {shorten_name(source)}, and no condition of this name in {CONDITIONS}. To name operators, "
+        'pass a list, as ["GRPO", "GTPO(beta=0.1)"].'
+    )

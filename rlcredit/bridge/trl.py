@@ -1,7 +1,6 @@
 """TRL's GRPOTrainer with the credit of an rlcredit stack; written for trl 1.16, whose private methods it overrides."""
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,8 +10,9 @@ from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from rlcredit.bridge.assignment import assign_credit
-from rlcredit.bridge.bridged_stack import BridgedStack, load_stack
-from rlcredit.credit.contract import OperatorContract, StackWarning
+from rlcredit.bridge.bridged_stack import BridgedStack, StackSource, load_stack
+from rlcredit.credit.contract import StackWarning
+from rlcredit.formulas.masked import masked_mean
 from rlcredit.policy.pieces import make_piece_decoder
 
 STATE = "rlcredit_stack.pt"
@@ -20,6 +20,12 @@ STATE = "rlcredit_stack.pt"
 
 SCORED = ("old_logprobs", "entropy")
 """Arguments for which completions are read once more."""
+
+REPAIRS = {"ref_logprobs": "Set beta to more than 0."}
+"""How TRL comes to give what it may leave out."""
+
+WITH_LOGPROBS = ("cispo", "vespo")
+"""Losses of log-probabilities, weighted by ratios without a graph: every token keeps its credit at either level."""
 
 
 class CreditGRPOTrainer(GRPOTrainer):
@@ -31,7 +37,8 @@ class CreditGRPOTrainer(GRPOTrainer):
 
     Args:
         *args: Arguments of ``trl.GRPOTrainer``.
-        stack: Operators; the name of a condition, as ``sepa_paper/c8_maxrl_sepa``; or a file in YAML.
+        stack: Operators, as instances or as ``["GRPO", "GTPO(beta=0.1)"]``; the name of a condition, as
+            ``sepa_paper/c8_maxrl_sepa``; or a file in YAML.
         **kwargs: Further arguments of ``trl.GRPOTrainer``.
 
     Attributes:
@@ -39,20 +46,19 @@ class CreditGRPOTrainer(GRPOTrainer):
 
     Raises:
         StackError: the list is no program, or an operator needs what TRL does not give.
-        ValueError: a setting of TRL would give credit a second time, or divide groups between processes.
+        ValueError: a setting of TRL would give credit a second time, keep differences between the tokens of a
+            completion from the gradient, or divide groups between processes; an entry of the stack names no operator.
 
     """
 
-    def __init__(
-        self, *args: Any, stack: str | Path | Sequence[OperatorContract] | BridgedStack, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, stack: StackSource, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.stack = load_stack(stack, seed=self.args.seed)
         self._rewards = torch.empty(0)
         self._decode = make_piece_decoder(self._tokenizer)
-        given = dict.fromkeys(("prompt_ids", "decode", *SCORED), True)
-        self.stack.refuse_missing({**given, "ref_logprobs": self.beta or None}, "TRL")
-        refuse_settings(cast(GRPOConfig, self.args), self.stack)
+        given = dict.fromkeys(("completion_ids", "prompt_ids", "decode", "step", *SCORED), True)
+        self.stack.refuse_missing({**given, "ref_logprobs": self.beta or None}, "TRL", REPAIRS)
+        refuse_settings(cast(GRPOConfig, self.args))
 
     def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Tensor:
         """Keep the rewards of all functions and processes, which TRL does not hand on."""
@@ -90,6 +96,8 @@ class CreditGRPOTrainer(GRPOTrainer):
             giver="TRL",
             **self._score_tokens(batch),
         )
+        if not is_flat(batch["advantages"], mask):
+            refuse_flattening(cast(GRPOConfig, self.args))
         self._log_credit(stack, batch["advantages"], mask, "train" if training else "eval")
         return batch
 
@@ -145,19 +153,45 @@ class CreditGRPOTrainer(GRPOTrainer):
             self.stack.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
 
 
-def refuse_settings(config: GRPOConfig, stack: BridgedStack) -> None:
+def is_flat(advantages: Tensor, mask: Tensor) -> bool:
+    """Return whether all tokens of a completion have the same credit, up to rounding, in every completion.
+
+    Args:
+        advantages: Credit, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)`` bool.
+
+    """
+    means = masked_mean(advantages, mask, dim=-1, keepdim=True).expand(advantages.shape)
+    return torch.allclose(advantages[mask], means[mask], rtol=1e-4, atol=1e-7)
+
+
+def refuse_flattening(config: GRPOConfig) -> None:
+    """Refuse settings under which credit that differs between the tokens of a completion does not reach the gradient.
+
+    Raises:
+        ValueError: with the setting and the repair.
+
+    """
+    if config.importance_sampling_level == "sequence" and config.loss_type not in WITH_LOGPROBS:
+        raise ValueError(
+            f"importance_sampling_level='sequence' with loss_type={config.loss_type!r} lets only the mean credit of a "
+            "completion reach the gradient, and this stack gives its tokens different credit. Set "
+            "importance_sampling_level to 'token'."
+        )
+    if config.top_entropy_quantile < 1:
+        raise ValueError(
+            f"top_entropy_quantile={config.top_entropy_quantile:g} takes away the credit of all other tokens, and this "
+            "stack gives tokens different credit. Set it to 1; EntropyMask in the stack does the same."
+        )
+
+
+def refuse_settings(config: GRPOConfig) -> None:
     """Refuse settings of TRL that give credit a second time, and warn of those that change its size.
 
     Raises:
         ValueError: with the setting and the repair.
 
     """
-    masks = [operator.label for operator in stack.operators if operator.label.partition("_")[0].endswith("Mask")]
-    if config.top_entropy_quantile < 1 and masks:
-        raise ValueError(
-            f"top_entropy_quantile={config.top_entropy_quantile:g} masks tokens a second time, beside {masks[0]}. "
-            "Set it to 1."
-        )
     if config.multi_objective_aggregation != "sum_then_normalize":
         raise ValueError(
             f"multi_objective_aggregation={config.multi_objective_aggregation!r} makes advantages of its own. Set it "

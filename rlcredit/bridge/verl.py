@@ -6,19 +6,24 @@ import torch
 from torch import Tensor
 
 from rlcredit.bridge.assignment import assign_credit
-from rlcredit.bridge.bridged_stack import BridgedStack
+from rlcredit.bridge.bridged_stack import StackSource
 from rlcredit.credit.rollout import Decode
 
-FIELDS = {"old_log_probs": "old_logprobs", "entropy": "entropy", "ref_log_prob": "ref_logprobs"}
+FIELDS = {
+    "responses": "completion_ids",
+    "old_log_probs": "old_logprobs",
+    "entropy": "entropy",
+    "ref_log_prob": "ref_logprobs",
+}
 """Fields of verl's batch with one value per token, and the arguments that they are for; what is absent is left out."""
 
 
 def assign_verl_credit(
-    stack: str | BridgedStack,
+    stack: StackSource,
     batch: Mapping[str, Tensor],
     keys: Sequence[str],
     padding: Sequence[bool],
-    step: int = 0,
+    step: int | None = None,
     decode: Decode | None = None,
 ) -> Tensor:
     """Return the advantages of verl's rows, which come in any order, shape ``(B, T)``.
@@ -27,16 +32,20 @@ def assign_verl_credit(
     that fill up the batch count for nobody.
 
     Args:
-        stack: Stack, or the name of a condition.
-        batch: Padded tensors ``responses``, ``response_mask``, ``token_level_rewards``, and what else there is, each
-            of shape ``(B, T)``.
+        stack: Stack, the name of a condition, or a list of operators.
+        batch: Padded tensors ``response_mask``, ``token_level_rewards`` or, where verl has written none, ``rm_scores``,
+            and what else there is, each of shape ``(B, T)``.
         keys: Keys of the rows, ``{uid}_{session}_{number}``.
         padding: Whether each row only fills up the batch.
         step: Optimizer steps taken so far.
         decode: Function from token ids to the text of each token.
 
+    Raises:
+        StackError: an operator needs what the batch does not hold.
+        ValueError: the batch holds no rewards.
+
     """
-    width = batch["responses"].shape[1]
+    width = batch["response_mask"].shape[1]
     parts = [key.rsplit("_", 2) for key in keys]
     sessions: dict[tuple[str, str], int] = {}
     for uid, session, _ in parts:
@@ -53,14 +62,13 @@ def assign_verl_credit(
         return wide.flatten(1)
 
     sampled = batch["response_mask"].bool() & ~torch.tensor(padding, device=batch["response_mask"].device)[:, None]
-    scores = batch["token_level_rewards"].sum(-1)
+    scores = _find_rewards(batch).sum(-1)
     rewards = torch.full((len(sessions),), torch.nan)
     for row in ordered:
         if not padding[row]:
             rewards[rows[row]] = float(scores[row])  # the last row of a session comes last
     advantages = assign_credit(
         stack,
-        completion_ids=join(batch["responses"]),
         mask=join(sampled),
         rewards=rewards,
         groups=[uid for uid, _ in sessions],
@@ -70,3 +78,14 @@ def assign_verl_credit(
         **{name: join(batch[field]) for field, name in FIELDS.items() if field in batch},
     )
     return advantages.view(len(sessions), -1, width)[rows, places]
+
+
+def _find_rewards(batch: Mapping[str, Tensor]) -> Tensor:
+    """Return the rewards of tokens; verl writes others than its scores only if a penalty is in them."""
+    for name in ("token_level_rewards", "rm_scores"):
+        if name in batch:
+            return batch[name]
+    raise ValueError(
+        "the batch holds neither `token_level_rewards` nor `rm_scores`. Select both: verl writes the former if "
+        "use_kl_in_reward is on."
+    )

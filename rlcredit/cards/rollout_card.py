@@ -172,9 +172,9 @@ class RolloutCardBuilder:
                 f"{needs['decode']} reads the texts of tokens, which {name} does not hold. Name the tokenizer: "
                 "--tokenizer FOLDER."
             )
-        facts = ("old_logprobs", "entropy", "ref_logprobs", "sum_pi_squared", "prompt_ids")
+        facts = ("completion_ids", "old_logprobs", "entropy", "ref_logprobs", "sum_pi_squared", "prompt_ids")
         given = {fact: self.rollout.has_fact(fact) or None for fact in facts}
-        stack.refuse_missing({**given, "decode": True}, name)
+        stack.refuse_missing({**given, "decode": True, "step": self.rollout.step}, name)
         known = self.rollout.correct[self.rollout.judged]
         verdicts = self.rollout.verdicts if ((known == 0) | (known == 1)).all() else None
         refuse_partial_rewards(stack, self.rollout.given_rewards, verdicts, "Give verdicts as `correct`")
@@ -194,9 +194,13 @@ class RolloutCardBuilder:
                 vars(self.rollout)[name] = value.to(device)
         facts = self.rollout
         largest, known = int(facts.completion_ids[facts.mask].max()), policy.lm.get_input_embeddings().num_embeddings
-        if largest >= known or not facts.has_fact("prompt_ids"):
-            lacking = f"token {largest}, and {policy.path} has {known}" if largest >= known else "no prompts"
-            raise ValueError(f"{shorten_name(self.file.name)} holds {lacking}. Leave --model out.")
+        faults = {
+            "no token ids": not facts.has_fact("completion_ids"),
+            "no prompts": not facts.has_fact("prompt_ids"),
+            f"token {largest}, and {policy.path} has {known}": largest >= known,
+        }
+        if fault := next((name for name, found in faults.items() if found), None):
+            raise ValueError(f"{shorten_name(self.file.name)} holds {fault}. Leave --model out.")
         module, trainer = self._make_module(policy)
         tensors = (facts.prompt_ids, facts.completion_ids, facts.mask)
         own = module.scorer.score_without_graph(*tensors, self.temperature, trainer.precision_plugin.forward_context)

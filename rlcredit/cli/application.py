@@ -24,9 +24,9 @@ from rlcredit.base.messages import print_message
 from rlcredit.cli import config_checks, deferred_loggers
 from rlcredit.cli.config_schema import Roots
 from rlcredit.cli.explain import collect_run_parameters, describe_configuration, find_trainer_stack
-from rlcredit.cli.parser_errors import ReadableParser
 from rlcredit.cli.prompt_preview import preview_first_prompt
 from rlcredit.cli.quiet_libraries import silence_libraries
+from rlcredit.cli.readable_parser import ReadableParser
 from rlcredit.cli.run_options import TRAINER_DEFAULTS
 from rlcredit.cli.run_session import RunSession, describe_run_results
 from rlcredit.cli.run_words import resolve_run_words

@@ -2,14 +2,9 @@
 
 import json
 import re
-import sys
-import typing
 from collections.abc import Mapping, Sequence
 from inspect import isabstract
-from pathlib import Path
-from typing import Any, NoReturn
-
-from lightning.pytorch.cli import LightningArgumentParser
+from typing import Any
 
 from rlcredit.cli.config_schema import (
     Roots,
@@ -30,13 +25,7 @@ from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import MLFLOW, OUT, resolve_run_words
 from rlcredit.config.class_paths import list_parameter_names, walk_subclasses
 from rlcredit.config.error_messages import MARK
-from rlcredit.config.jsonargparse_patches import list_options
-from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.tasks.record_sources import FORMS
-
-LONGEST = 1800
-"""Characters of a message; the list of all operators has about a thousand."""
 
 READ = 200
 """Characters of a message that people still read; a list of names that would make it longer is left out."""
@@ -56,29 +45,6 @@ _BOILERPLATE = re.compile(
 _CHOICE = re.compile(r"Expected an? typing\.Literal\[([^\]]*)\]")
 
 
-class ReadableParser(LightningArgumentParser):
-    """Parser that prints an error as one message, without the usage text."""
-
-    roots: typing.ClassVar[Roots] = {}
-    given: typing.ClassVar[dict[str, Any]] = {}  # read before parsing: while it parses, the working directory changes
-
-    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Print the error and its repair, and exit with status 2."""
-        text = explain_parser_error(message, self.given, self.roots, list(list_options(self)))
-        self.refuse(text)
-
-    def refuse(self, sentence: str) -> NoReturn:
-        """Print a finished sentence, and exit with status 2."""
-        print(f"error: {_join_lines(redact_passwords(sentence))}", file=sys.stderr)
-        sys.exit(2)
-
-
-def _join_lines(text: str) -> str:
-    """Join the lines of a message, and cut out the middle of a long one."""
-    line = " ".join(text.split("\n"))
-    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} .. {line[-LONGEST // 4 :]}"
-
-
 def explain_parser_error(message: str, config: Mapping[str, Any], roots: Roots, options: Sequence[str]) -> str:
     """Return a parser's message as one or two sentences for people.
 
@@ -91,7 +57,7 @@ def explain_parser_error(message: str, config: Mapping[str, Any], roots: Roots, 
     """
     if message.startswith(("data.verifier: ", "data.rewards: ")):
         return message  # quotes what a user's function raised, which may read like a parser's words
-    if correction := _explain_table_as_task(config) or _explain_stack_entry(config):
+    if correction := _explain_stack_entry(config):
         return correction
     if match := re.fullmatch(r"the following arguments are required: ([\w., ]+)", message.strip()):
         return _explain_missing_arguments(match[1].split(", "), config)
@@ -136,14 +102,6 @@ def _explain_missing_arguments(names: Sequence[str], config: Mapping[str, Any]) 
     task = data.get("class_path") if isinstance(data, Mapping) else data
     paths = [name if "." in name or not task else f"data.init_args.{name}" for name in names]
     return f"{', '.join(paths)}: missing{f', and {task} needs it' if task else ''}. Say it, as --{paths[0]} ..."
-
-
-def _explain_table_as_task(config: Mapping[str, Any]) -> str | None:
-    """Explain how to name a data file that was given as the task itself."""
-    data = config.get("data")
-    if isinstance(data, str) and Path(data).suffix.lower() in FORMS:
-        return f"data: {data} is a table, no task. Say --data Records --data.init_args.path {data}"
-    return None
 
 
 def _explain_stack_entry(config: Mapping[str, Any]) -> str | None:

@@ -293,11 +293,16 @@ class Rollout:
         ids = self.completion_ids[row][self.mask[row]].tolist()
         if self.tokens[row] or not ids:
             return self.tokens[row]
-        return [f"{token} " for token in ids] if decode is None else list(decode(ids))
+        return [f"{token} " for token in ids] if decode is None or min(ids) < 0 else list(decode(ids))
 
     def has_fact(self, name: str) -> bool:
-        """Return whether a fact is known; one that may not be None is zero, or empty, everywhere where it is not."""
+        """Return whether a fact is known; one that may not be None is zero, or empty, everywhere where it is not.
+
+        Token ids that are not known are minus one.
+        """
         value = getattr(self, name)
+        if name == "completion_ids":
+            return not (value[self.mask] < 0).any()
         if name in ("old_logprobs", "entropy"):
             return bool(value[self.mask].any())
         if name in ("tokens", "prompt_ids"):

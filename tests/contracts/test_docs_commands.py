@@ -1,24 +1,24 @@
-"""The commands that the documentation shows run, in order, and say what it shows."""
+"""The commands that the documentation shows run, in order, say what it shows, and have an effect."""
 
-import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.docs.examples import (
+    NAMED,
+    ROOT,
+    find_idle_parts,
+    list_commands,
+    make_environment,
+    read_blocks,
+    take_events,
+)
+
 DOCS = ROOT / "docs"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "```console" in page.read_text(encoding="utf-8")]
-
-
-def commands(block):
-    """Return each command of a block with the lines shown below it."""
-    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        command, *shown = part.rstrip("\n").split("\n")
-        yield command, shown
+TRAINING = re.compile(r"^rlcredit (fit|campaign)\b(?!.*(status|\|\|))")
+"""Commands that train, but for those that are shown with the error in which they end."""
 
 
 def missing(shown, output):
@@ -41,15 +41,17 @@ def test_a_line_that_is_not_there_is_found():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_the_commands_of_a_page_run_and_say_what_it_shows(page, tmp_path):
     (tmp_path / "configs").symlink_to(ROOT / "configs")
-    python = Path(sys.executable).parent
-    places = {"PATH": f"{python}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    for language, block in BLOCK.findall(page.read_text(encoding="utf-8")):
-        if named := re.match(r"# ([\w.]+\.(?:yaml|py))\n", block):
+    environment = make_environment(tmp_path)
+    for language, block in read_blocks(page):
+        if named := NAMED.match(block):
             (tmp_path / named[1]).write_text(block, encoding="utf-8")
-        for command, shown in commands(block) if language == "console" else ():
+        for command, shown in list_commands(block) if language == "console" else ():
             done = subprocess.run(
-                ["bash", "-c", command], cwd=tmp_path, env={**os.environ, **places}, capture_output=True, text=True
+                ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True
             )
             assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
             line = missing(shown, done.stdout + done.stderr)
             assert line is None, f"{command}\ndoes not show\n{line}\nbut\n{done.stdout}{done.stderr}"
+            events = take_events(tmp_path)
+            assert events or not TRAINING.match(command), f"{command}\nassigns no credit"
+            assert find_idle_parts(events) == [], command

@@ -195,6 +195,8 @@ def test_verdicts_beside_rewards_are_what_operators_of_verdicts_read():
         assign_credit([MaxRL()], **given)
     found = assign_credit([MaxRL()], correct=[1, 0, 0], **given)
     assert found[:, 0].tolist() == pytest.approx([2.0, -1.0, -1.0], abs=1e-4)
+    with pytest.raises(ValueError, match=r"correct holds 0\.5, expected one for right and zero for wrong"):
+        assign_credit([MaxRL()], correct=[1, 0.5, 0], **given)
     shaped = assign_credit([GRPO()], correct=[1, 0, 0], **given)
     assert shaped[:, 0].tolist() == pytest.approx([0.4, -0.3, -0.1])
 
@@ -228,12 +230,93 @@ def test_what_is_missing_is_named_with_the_operator_that_needs_it(stack, named, 
 
 
 def test_every_argument_that_may_be_left_out_is_described_and_none_is_needed_in_vain():
-    optional = {*give(make_batch())} - {"completion_ids", "mask", "rewards", "groups", "step"}
+    optional = {*give(make_batch())} - {"mask", "rewards", "groups"}
     assert optional == {*ARGUMENTS}
     needs = load_stack([StrategicGrams(), ConstantLambda(), Entropy(), SEPA(), GRPO(), GTPO(), HICRA()]).list_needs()
-    assert {*needs} == {"decode", "entropy", "old_logprobs"}
+    assert {*needs} == {"completion_ids", "decode", "entropy", "old_logprobs"}
     assert not load_stack([GRPO()]).list_needs()
     assert {*load_stack([GRPO(), Reader()]).list_needs()} == {"ref_logprobs", "old_logprobs"}
+
+
+@pytest.mark.parametrize("named", ARGUMENTS)
+@pytest.mark.parametrize("kind", SHIPPED, ids=lambda kind: kind.__name__)
+def test_what_is_not_given_is_refused_or_makes_no_difference(kind, named):
+    given, stacks = give(make_batch()) | {"step": 3}, [load_stack([GRPO()]) for _ in range(2)]
+    for stack in stacks:
+        stack.operators = stack_around(PLAIN.get(kind, kind)())
+    expected = assign_credit(stacks[0], **given)
+    del given[named]
+    if named in stacks[1].list_needs():
+        with pytest.raises(StackError, match=f"needs `{named}`, which this call does not give"):
+            assign_credit(stacks[1], **given)
+    else:
+        assert torch.equal(assign_credit(stacks[1], **given), expected)
+
+
+def test_a_batch_without_token_ids_says_so(tmp_path):
+    stack = load_stack(["GRPO"])
+    assign_credit(stack, **small(completion_ids=None, decode=lambda ids: [str(token) for token in ids]))
+    assert not stack.rollout.has_fact("completion_ids")
+    assert "-1 " in credit_heatmap(stack.rollout, decode=chr)
+    with pytest.raises(StackError, match="SharedStateMask needs `completion_ids`, which this call does not give"):
+        assign_credit(["GRPO", "SharedStateMask"], **small(completion_ids=None))
+
+
+@pytest.mark.parametrize("name", ["old_logprobs", "entropy"])
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_a_sampled_token_without_a_number_is_refused_where_the_stack_reads_it(name, value):
+    holed = torch.full((3, 2), -1.0)
+    holed[2, 1] = value
+    stack = ["GRPO", "GTPO"] if name == "old_logprobs" else ["GRPO", "EntropyAdvantage"]
+    with pytest.raises(ValueError, match=f"{name} is (nan|-inf) in row 2, column 1, where the mask says"):
+        assign_credit(stack, **small(**{name: holed}))
+    assert assign_credit(["GRPO"], **small(**{name: holed}))[0].tolist() == [0.5, 0.5]
+    holed[2, 1], holed[1, 1] = -1.0, value  # no token was sampled there
+    assert assign_credit(stack, **small(**{name: holed})).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        ["GRPO", "GTPO(beta=0.5)"],
+        ("GRPO", "callbacks.GTPO(beta=0.5)"),
+        [GRPO(), "GTPO(beta=0.5)"],
+        ["GRPO", GTPO(beta=0.5)],
+        ["GRPO()", {"class_path": "GTPO", "init_args": {"beta": 0.5}}],
+    ],
+    ids=str,
+)
+def test_operators_are_written_as_in_a_file_or_given_as_instances(stack):
+    given = small(old_logprobs=torch.tensor([[-1.0, -2.0], [-1.0, 0.0], [-0.1, -3.0]]))
+    assert torch.equal(assign_credit(stack, **given), assign_credit([GRPO(), GTPO(beta=0.5)], **given))
+    assert [each for each in load_stack(stack).operators if each in stack] == [
+        each for each in stack if isinstance(each, CreditOperator)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stack", "message"),
+    [
+        (["GRPO", "GTPOO"], r"trainer\.callbacks: no class `GTPOO`\. Did you mean `GTPO`\?"),
+        ([GRPO(), "gtpo"], r"no class `gtpo`\. Did you mean `GTPO`\?"),
+        (
+            ["GRPO", "GTPO(bta=1)"],
+            r"callbacks\[1\]\.init_args\.bta: `GTPO` has no parameter `bta`\. Did you mean `beta`",
+        ),
+        (["GRPO", "GTPO(beta=-1)"], r"GTPO expects beta >= 0, got -1\.0"),
+        (["GRPO", "GTPO(beta=0.1"], r"callbacks\[1\]: `GTPO\(beta=0\.1` has no closing parenthesis"),
+        (["GRPO", {"GTPO": {"beta": 0.5}}], r"callbacks\[1\]: write GTPO\(beta=0\.5\)"),
+        (["mine.Operator"], "there is no module `mine`"),
+        ([GRPO, GTPO], r"entry 0 of the stack is the class GRPO\. Write GRPO\(\) instead"),
+        (["GRPO", None], "entry 1 of the stack is None, expected an operator, its name, or a call of it"),
+        (["GRPO", "SignalStats"], "SignalStats measures and assigns no credit"),
+        ("GRPO", r"no file GRPO, .* pass a list, as \[.GRPO"),
+    ],
+    ids=str,
+)
+def test_what_names_no_operator_is_refused_as_in_a_file(stack, message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        assign_credit(stack, **small())
 
 
 def test_operators_that_need_the_policy_and_probes_are_refused_by_name():
@@ -327,6 +410,16 @@ def test_the_import_needs_torch_alone():
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+def test_names_are_read_and_explained_where_lightning_is_not_installed():
+    code = (
+        "import sys; sys.modules['lightning'] = None\nfrom rlcredit.bridge import load_stack\n"
+        "print(load_stack(['GRPO', 'GTPO(beta=0.5)']).operators[1].beta)\n"
+        "try:\n    load_stack(['GRPOO'])\nexcept ValueError as error:\n    print(error)"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.startswith("0.5\ntrainer.callbacks: no class `GRPOO`. Did you mean `GRPO`?")
 
 
 class Share(CreditOperator, reads="rewards judged", writes="advantages", rewards="binary"):

@@ -95,6 +95,89 @@ def test_flat_credit_gives_the_gradients_of_flat_trl_under_every_loss(loss, tmp_
     assert norms(train(tmp_path, [GRPO()], loss_type=loss)) == pytest.approx(flat, rel=1e-5)
 
 
+REDISTRIBUTING = ["GRPO", GTPO(beta=1.0)]
+"""A stack that gives tokens of a completion different credit; its mean is that of flat credit."""
+
+LOSING = {(loss, "sequence") for loss in LOSSES if loss not in ("cispo", "vespo")}
+"""Losses and levels that hand on the mean credit of a completion only."""
+
+
+def test_these_are_all_losses_and_levels_that_trl_has():
+    source = inspect.getsource(trl.GRPOTrainer._compute_loss)
+    named = re.findall(r"self\.(loss_type|importance_sampling_level) (?:==|in|!=) (\[[^]]*\]|\"\w+\")", source)
+    found = {
+        kind: {word for each, words in named if each == kind for word in re.findall(r"\w+", words)} for kind, _ in named
+    }
+    assert found == {"loss_type": {*LOSSES}, "importance_sampling_level": {"token", "sequence"}}
+
+
+@pytest.fixture(scope="module")
+def trainers(tmp_path_factory):
+    """A trainer with flat credit, and one whose stack redistributes it."""
+    return [train(tmp_path_factory.mktemp("trl"), stack, max_steps=1) for stack in (["GRPO"], REDISTRIBUTING)]
+
+
+def compute_gradient(trainer, loss, level):
+    """The gradient of a batch under a loss, the same batch for every trainer."""
+    trainer.args.loss_type = trainer.loss_type = loss
+    trainer.args.importance_sampling_level = trainer.importance_sampling_level = level
+    torch.manual_seed(0)
+    questions = [QUESTIONS[row // 4] for row in range(8)]
+    model = AutoModelForCausalLM.from_pretrained(PATH, dtype=torch.float32)
+    trainer.model.load_state_dict(model.state_dict())
+    trainer.model.train().zero_grad()
+    trainer._compute_loss(trainer.model, trainer._generate_and_score_completions(questions)).backward()
+    return torch.cat([weight.grad.flatten() for weight in trainer.model.parameters()])
+
+
+@pytest.mark.parametrize("level", ["token", "sequence"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_credit_of_tokens_reaches_the_gradient_or_is_refused(loss, level, trainers):
+    flat = compute_gradient(trainers[0], loss, level)
+    assert flat.norm() > 0.1
+    if (loss, level) in LOSING:
+        with pytest.raises(ValueError, match="lets only the mean credit of a completion reach the gradient"):
+            compute_gradient(trainers[1], loss, level)
+        return
+    assert (compute_gradient(trainers[1], loss, level) - flat).norm() > 0.1 * flat.norm()
+
+
+@pytest.mark.parametrize(("loss", "level"), sorted(LOSING))
+def test_what_is_refused_would_have_had_the_gradient_of_flat_credit(loss, level, trainers, monkeypatch):
+    monkeypatch.setattr("rlcredit.bridge.trl.refuse_flattening", lambda _: None)
+    flat, lost = (compute_gradient(trainer, loss, level) for trainer in trainers)
+    torch.testing.assert_close(lost, flat, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"delta": 4.0},
+        {"beta": 0.05},
+        {"beta": 0.05, "use_bias_correction_kl": True},
+        {"off_policy_mask_threshold": 0.1},
+        {"num_iterations": 2},
+        {"num_iterations": 2, "delta": 1.5},
+        {"entropy_coef": 0.01},
+        {"epsilon": 0.5, "epsilon_high": 2.0},
+        {"mask_truncated_completions": True, "max_completion_length": 40},
+        {"scale_rewards": "batch"},
+        {"reward_weights": [0.5]},
+        {"steps_per_generation": 2, "gradient_accumulation_steps": 2},
+    ],
+    ids=str,
+)
+def test_no_other_setting_keeps_the_credit_of_tokens_from_the_gradient(settings, tmp_path):
+    flat, credited = (norms(train(tmp_path, stack, **settings))[0] for stack in (["GRPO"], REDISTRIBUTING))
+    assert credited > 1.1 * flat > 0
+
+
+def test_flat_stacks_train_at_every_level(tmp_path):
+    for stack in (["GRPO"], ["OPO"], ["RLOO", "GTPO(beta=0)"]):
+        assert norms(train(tmp_path, stack, importance_sampling_level="sequence", max_steps=1))[0] > 0
+
+
 def test_every_operator_that_needs_no_policy_assigns_credit(tmp_path):
     seen = []
     trainer = train(tmp_path, [GRPO()], max_steps=1)
@@ -182,7 +265,10 @@ def test_evaluation_changes_no_state(tmp_path):
     [
         ("rereadings/gradient_size_mask", {}, "GradientSizeMask needs `sum_pi_squared`, which TRL does not give"),
         ("systems/erpo", {}, "ProcessSignal needs `ref_logprobs`, which TRL does not give"),
-        ([GRPO(), Entropy(), EntropyMask()], {"top_entropy_quantile": 0.5}, "masks tokens a second time"),
+        ([GRPO(), Entropy(), EntropyMask()], {"top_entropy_quantile": 0.5}, "takes away the credit of all other"),
+        (["GRPO", "GTPO"], {"top_entropy_quantile": 0.5}, "takes away the credit of all other tokens"),
+        (["MaxRL"], {"reward": lambda completions, **_: [0.5 for _ in completions]}, "Let the trainer's rewards be"),
+        (["GRPO", "GTPOO"], {}, r"trainer.callbacks: no class `GTPOO`. Did you mean `GTPO`\?"),
         ([GRPO()], {"multi_objective_aggregation": "normalize_then_sum"}, "makes advantages of its own"),
         (
             [GRPO()],
@@ -216,7 +302,7 @@ def test_losses_that_change_the_size_of_credit_are_warned_of(tmp_path):
     for loss, message in (("cispo", "clamps the ratio"), ("luspo", "length")):
         trainer.args.loss_type = loss
         with pytest.warns(StackWarning, match=message):
-            refuse_settings(trainer.args, trainer.stack)
+            refuse_settings(trainer.args)
 
 
 def test_the_methods_that_are_overridden_have_the_signatures_they_were_written_for():

@@ -1,10 +1,12 @@
 """Batches as verl has them: shuffled, filled up, with sessions of several rows; the credit of our own loop."""
 
+import pytest
 import torch
 from torch.testing import assert_close
 
 from callbacks import GRPO, GTPO, HICRA, Entropy, MaxRL, StrategicGrams
 from rlcredit.bridge.verl import assign_verl_credit
+from rlcredit.credit.contract import StackError
 from rlcredit.credit.stack import CreditStack
 from tests.conftest import make_rollout
 
@@ -55,3 +57,34 @@ def test_the_rows_of_a_session_are_one_completion_with_the_reward_of_the_last():
     reversed_rows = {name: value.flip(0) for name, value in batch.items()}
     again = assign_verl_credit([GRPO()], reversed_rows, ["q_1_0", "q_0_1", "q_0_0"], [False] * 3)
     assert torch.equal(again, found.flip(0))
+
+
+def make_small_batch(**fields):
+    mask = torch.tensor([[1, 1], [1, 0]])
+    return {"response_mask": mask, **fields}, ["q_0_0", "q_1_0"], [False, False]
+
+
+def test_the_penalty_that_verl_has_put_into_rewards_is_in_the_credit():
+    scores, penalised = torch.tensor([[0.0, 1.0], [0.0, 0.0]]), torch.tensor([[-0.1, 0.7], [-0.2, 0.0]])
+    plain = assign_verl_credit(["GRPO"], *make_small_batch(rm_scores=scores))
+    assert plain.tolist() == [[0.5, 0.5], [-0.5, 0.0]]
+    found = assign_verl_credit(["GRPO"], *make_small_batch(rm_scores=scores, token_level_rewards=penalised))
+    assert_close(found, torch.tensor([[0.4, 0.4], [-0.4, 0.0]]))
+
+
+@pytest.mark.parametrize(
+    ("stack", "message"),
+    [
+        (["GRPO", "SharedStateMask"], "SharedStateMask needs `completion_ids`, which verl does not give"),
+        (["GRPO", "GTPO"], "GTPO needs `old_logprobs`, which verl does not give"),
+        (["GRPO", "EntropyAdvantage"], "EntropyAdvantage needs `entropy`, which verl does not give"),
+        (["GRPO", "RandomMask"], "RandomMask needs `step`, which verl does not give"),
+        (["MaxRL"], "MaxRL reads verdicts, and `rewards` hold 0.7. Let the trainer's rewards be verdicts"),
+    ],
+)
+def test_what_the_batch_does_not_hold_is_refused_where_it_is_read(stack, message):
+    batch = make_small_batch(rm_scores=torch.tensor([[0.0, 0.7], [0.0, 0.0]]))
+    with pytest.raises(StackError, match=message):
+        assign_verl_credit(stack, *batch)
+    with pytest.raises(ValueError, match=r"neither `token_level_rewards` nor `rm_scores`. Select both"):
+        assign_verl_credit(["GRPO"], *make_small_batch())
