@@ -19,8 +19,8 @@ SMALL = [
 
 
 def start_small_run(cwd, *arguments, fault=None, **environment):
-    """Start a small run; ``fault`` is one of scripts/inject_faults.py."""
-    command = [ROOT / "scripts" / "inject_faults.py", fault, "--"] if fault else ["-m", "rlcredit"]
+    """Start a small run; ``fault`` is one of tests/batteries/inject_faults.py."""
+    command = [ROOT / "tests" / "batteries" / "inject_faults.py", fault, "--"] if fault else ["-m", "rlcredit"]
     return CommandFork([*command, *SMALL, *arguments], cwd, {**os.environ, "OMP_NUM_THREADS": "1", **environment})
 
 

@@ -1,6 +1,6 @@
 """Faults at named phases of a run, for tests; the training code itself is not changed.
 
-python scripts/inject_faults.py backward:kill:3 -- fit --config configs/tiny.yaml
+python tests/batteries/inject_faults.py backward:kill:3 -- fit --config configs/tiny.yaml
 
 runs the command and kills it when it enters its third backward pass. ``list`` instead of a fault lists the phases.
 """
@@ -175,7 +175,7 @@ def main(words: list[str]) -> None:
     if words[:1] == ["list"]:
         print(f"phases: {', '.join(PHASES)}\nactions: {', '.join(ACTIONS)}")
         return
-    from rlcredit.cli.application import run_lightning_command as command  # noqa: PLC0415
+    from rlcredit.cli.application import run_lightning_command as command
 
     InjectedFault.written(words[0]).install()
     sys.argv = ["rlcredit", *words[words.index("--") + 1 :]]

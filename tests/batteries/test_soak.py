@@ -1,4 +1,4 @@
-"""A few kills of the matrix; scripts/soak.py does all of them, and random ones for as long as one likes."""
+"""A few kills of the matrix; tests/batteries/soak.py does all of them, and random ones for as long as one likes."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SOAK = Path(__file__).parents[2] / "scripts" / "soak.py"
+SOAK = Path(__file__).parents[2] / "tests" / "batteries" / "soak.py"
 SOME = r"^(backward:3|question:2|replaced:14|checkpoint_named:1|deliver:2|adapter:1):"
 
 

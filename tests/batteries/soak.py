@@ -1,8 +1,8 @@
 """Kill runs, continue them, and compare what they leave with runs without a fault.
 
-    python scripts/soak.py matrix --jobs 2           every phase x three stacks x three places
-    python scripts/soak.py random --faults 1000      chains of random faults, until so many have happened
-    python scripts/soak.py random --faults 20 --seed 7
+    python tests/batteries/soak.py matrix --jobs 2           every phase x three stacks x three places
+    python tests/batteries/soak.py random --faults 1000      chains of random faults, until so many have happened
+    python tests/batteries/soak.py random --faults 20 --seed 7
 
 A case ends well if the command that is repeated after each fault (``--ckpt_path auto``) ends with status 0 and leaves
 the same weights, optimizer, callbacks, files, record and MLflow history as the run without a fault, bit for bit; times
@@ -36,7 +36,7 @@ from rlcredit.pages.tables import Table
 from rlcredit.record.journal import read_journal_entries
 from rlcredit.run_folder.layout import RunFolder
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 STEPS = 6
 SMALL = [
     "fit",
@@ -124,7 +124,7 @@ def _run_in_child(folder: Path, stack: str, fault: InjectedFault | None, calls: 
     (folder / "fault").unlink(missing_ok=True)
     counts = count_phase_calls() if calls else {}
     try:
-        from rlcredit.cli.application import run_lightning_command  # noqa: PLC0415
+        from rlcredit.cli.application import run_lightning_command
 
         if fault is not None:
             fault.install(folder / "fault")
@@ -190,7 +190,7 @@ def _read_record_entries(run: RunFolder) -> Iterator[Any]:
 
 
 def _read_mlflow_runs(folder: Path) -> Any:
-    from mlflow import MlflowClient  # noqa: PLC0415
+    from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
     runs = client.search_runs([experiment.experiment_id for experiment in client.search_experiments()])
@@ -300,7 +300,7 @@ def make_fresh_folder(home: Path, folder: Path) -> Path:
 
 def run_without_faults(home: Path, stacks: Sequence[str]) -> None:
     """Run every stack without a fault, twice; exit if the two runs differ."""
-    from rlcredit.record.mlflow_client import make_mlflow_database  # noqa: PLC0415
+    from rlcredit.record.mlflow_client import make_mlflow_database
 
     home.mkdir(parents=True, exist_ok=True)
     make_mlflow_database(f"sqlite:///{home / 'mlflow.db'}")
@@ -403,9 +403,9 @@ def main(words: Sequence[str] | None = None) -> int:
     global _home
     _home = args.home.resolve()
     torch.set_num_threads(1)
-    import mlflow  # noqa: F401, PLC0415
+    import mlflow  # noqa: F401
 
-    import rlcredit.cli.application  # noqa: F401, PLC0415
+    import rlcredit.cli.application  # noqa: F401
 
     gc.freeze()  # spare every fork the garbage collection of all imports
     run_without_faults(_home, args.stacks)

@@ -1,6 +1,6 @@
 """Measure the mathematics verifier on rewritten golds of any question files, with math-verify alone beside it.
 
-    python scripts/measure_verifier.py math500.jsonl gsm8k_test.jsonl --out counts.csv
+    python tests/batteries/measure_verifier.py math500.jsonl gsm8k_test.jsonl --out counts.csv
 
 Every gold answer of a file is rewritten: into completions that answer the same, which must be right, and into others
 that do not, of which none may be. A row of the output counts one rewrite on one file; no text of the file is in it.

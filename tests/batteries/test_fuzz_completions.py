@@ -1,4 +1,4 @@
-"""A thousand completions as no sane policy writes them; scripts/fuzz_completions.py tries a hundred thousand."""
+"""A thousand completions as no sane policy writes them; tests/batteries/fuzz_completions.py tries more."""
 
 import random
 

@@ -4,7 +4,7 @@ A completion states a nasty answer in some format, or in several, or almost: con
 unbalanced brackets, endless digits, code, blanks. Whatever it is, `judge` returns a verdict: one that raises is a
 fault, and so is a file that code in an answer has made; the exit status is then 1.
 
-    python scripts/fuzz_completions.py --count 100000 --seed 0
+    python tests/batteries/fuzz_completions.py --count 100000 --seed 0
 """
 
 import argparse

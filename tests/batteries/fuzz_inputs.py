@@ -4,7 +4,7 @@ Every input is a valid one with something changed: a configuration, a file of qu
 held-out evaluation, a checkpoint, a policy's description. It must be refused in one sentence or accepted. A
 traceback, a file that a refusal leaves behind and more than ten seconds are faults; the exit status is then 1.
 
-    python scripts/fuzz_inputs.py --count 10000 --seed 0
+    python tests/batteries/fuzz_inputs.py --count 10000 --seed 0
 """
 
 import argparse

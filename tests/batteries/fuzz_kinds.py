@@ -22,7 +22,7 @@ from rlcredit.run_folder.checkpoint_files import write_sealed_checkpoint
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tasks import JSONL
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TINY = ROOT / "configs" / "tiny.yaml"
 CONDITION = ROOT / "configs" / "conditions" / "sepa_variants" / "grpo_sepa_hicra.yaml"
 Attempt = Callable[[], int | None]

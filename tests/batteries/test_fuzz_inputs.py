@@ -1,4 +1,4 @@
-"""Inputs that somebody might get wrong, some and several hundred; scripts/fuzz_inputs.py tries ten thousand."""
+"""Inputs that somebody might get wrong, some and several hundred; tests/batteries/fuzz_inputs.py tries ten thousand."""
 
 import sys
 
