@@ -105,7 +105,7 @@ def make_trial_rollout(group_size: int) -> Rollout:
 
 
 def open_local_data(task: Task) -> str | None:
-    """Read the examples of a task whose data files are on this machine, as a run would.
+    """Read the examples of a task whose data files are on this machine, and try functions of one's own, as a run would.
 
     Returns:
         What was left alone, for people; None if everything was read.
@@ -116,8 +116,9 @@ def open_local_data(task: Task) -> str | None:
     """
     sources = [source for each in (task, *task.others.values()) for source in _list_data_sources(each)]
     if elsewhere := dict.fromkeys(source.path for source in sources if source.is_perhaps_on_hub):
-        return f"data: {', '.join(elsewhere)} may lie on the hub, and was not opened"
-    if isinstance(task, Records):
+        untried = "; what judges or rewards its answers was not tried either" if task.has_user_functions else ""
+        return f"data: {', '.join(elsewhere)} may lie on the hub, and was not opened{untried}"
+    if isinstance(task, Records) or task.has_user_functions:
         task.setup("fit" if task.has_training else "validate")
     return None
 
