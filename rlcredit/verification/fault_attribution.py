@@ -109,7 +109,7 @@ def _attribute_failure(call: UserCall) -> Generator[list[UserCall], list[Reply |
     if not _has_failed(reply):
         return reply if reply.values else reply._replace(values=untold)
     alone = (yield [call.about([each]) for each in call.completions]) if len(call.completions) > 1 else [reply]
-    faults = [each.fault if _has_failed(each) else None for each in alone]
+    faults = [each.fault if each and _has_failed(each) else None for each in alone]
     innocent = [each for each, fault in zip(call.completions, faults, strict=True) if fault is None]
     if len(innocent) == len(faults):
         return Reply(untold, reply.fault, Outcome.BROKEN)
@@ -119,16 +119,16 @@ def _attribute_failure(call: UserCall) -> Generator[list[UserCall], list[Reply |
     if others and again[0] and not again[0].values:
         return Reply(untold, again[0].fault, Outcome.BROKEN)
     values = iter(again[0].values if others and again[0] else [UNTOLD] * len(innocent))
-    is_excused = bool(references) and _has_failed(again[-1])
+    is_excused = bool(references and again[-1] and _has_failed(again[-1]))
     guilty = next(number for number, fault in enumerate(faults) if fault is not None)
     said = f"{faults[guilty]}, with the completion {call.completions[guilty]!r:.80} alone"
     judged = [next(values) if fault is None else UNTOLD if is_excused else AT_FAULT for fault in faults]
     return Reply(judged, said, Outcome.BROKEN if is_excused else Outcome.RAISED)
 
 
-def _has_failed(reply: Reply | None) -> bool:
+def _has_failed(reply: Reply) -> bool:
     """Whether a completion may be what made a function fail; what returns no answer is itself at fault."""
-    return reply is not None and reply.outcome in (Outcome.RAISED, Outcome.BROKEN)
+    return reply.outcome in (Outcome.RAISED, Outcome.BROKEN)
 
 
 def describe_error(error: BaseException) -> str:

@@ -99,7 +99,8 @@ def _read_reward_function(entry: Any) -> RewardFunction:
         return entry
     if isinstance(entry, str):
         return RewardFunction(entry)
-    if isinstance(entry, Mapping) and "function" in entry and entry.keys() <= {each.name for each in fields(RewardFunction)}:
+    known = {each.name for each in fields(RewardFunction)}
+    if isinstance(entry, Mapping) and "function" in entry and entry.keys() <= known:
         return RewardFunction(**entry)
     raise ValueError(
         f"{SETTING}: expected the name of a function, or {{function: ..., weight: ..., locked: ..., seconds: ...}}, "

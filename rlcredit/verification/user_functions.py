@@ -178,7 +178,8 @@ class UserFunction:
             return [reply for (reply,) in self.pool.ask_requests([([call],) for call in calls])]
         (replies,) = self.pool.ask_requests([(calls,)])
         missing = [place for place, reply in enumerate(replies) if reply is None]
-        for place, (reply,) in zip(missing, self.pool.ask_requests([([calls[place]],) for place in missing]), strict=True):
+        again = self.pool.ask_requests([([calls[place]],) for place in missing])
+        for place, (reply,) in zip(missing, again, strict=True):
             replies[place] = reply
         return replies
 

@@ -157,7 +157,9 @@ class UserVerifier:
         asked = dict(zip(keys, calls, strict=True))
         if calls:
             self.start(calls[0][1:])
-        replies = self.function.judge([VerifierCall([each], *rest) for each, *rest in asked.values()])
+        replies = self.function.judge(
+            [VerifierCall([text], answer, metadata) for text, answer, metadata in asked.values()]
+        )
         scores = dict(zip(asked, (_read_score(reply.values[0]) for reply in replies), strict=True))
         return [scores[key] for key in keys]
 

@@ -153,6 +153,7 @@ HELP_AFTER = 0.5
 
 _TICK = 0.05
 
+
 def build_no_requests(*_: Any) -> Sequence[Request]:
     """Return no request for the reference alone: a request that runs out of time is itself at fault."""
     return ()
@@ -222,8 +223,17 @@ class WorkerPool:
         return any(worker.is_asynchronous for worker in self.workers)
 
     def answer_requests(self, requests: Sequence[Request]) -> list[float | None]:
-        """Return an answer to each request, in order; None if it could not be judged."""
-        return [_read_answer(reply) for (reply,) in self.ask_requests(requests)]
+        """Return an answer to each request of one call, in order; None if it could not be judged.
+
+        Raises:
+            RuntimeError: there is no judge.
+
+        """
+        try:
+            return [_read_answer(reply) for (reply,) in self.ask_requests(requests)]
+        except UnmadeJudgeError as error:
+            made = f"{self.make.__module__}.{self.make.__name__}"
+            raise RuntimeError(f"{made}: {error}. Memory, or the number of processes, may be limited here.") from None
 
     def ask_requests(self, requests: Sequence[Request]) -> list[list[Reply | None]]:
         """Return the replies to each request, in order; None for a call that could not be judged.
