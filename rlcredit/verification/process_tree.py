@@ -63,6 +63,7 @@ def end_descendants(pid: int) -> None:
 
     What is stopped forks no more and keeps its place in the tree, so that nothing gets away between two looks.
     """
+    assert pid > 1, "all that runs is below the first process"
     stopped = set[int]()
     while new := set(list_descendants(pid)) - stopped - {os.getpid()}:
         for each in new:
@@ -74,6 +75,7 @@ def end_descendants(pid: int) -> None:
 
 def end_process_tree(pid: int) -> None:
     """Kill a process, the group that it leads, and everything below it; the group first, which is stopped at once."""
+    assert pid > 1, "a group of the caller's, or of the first process"
     _send_signal(pid, signal.SIGSTOP, os.killpg)
     end_descendants(pid)
     _send_signal(pid, signal.SIGKILL, os.killpg)
@@ -97,10 +99,17 @@ def watch_worker(worker: int, control: socket.socket) -> NoReturn:
     """
     signal.signal(signal.SIGTERM, lambda *_: _end_watch(worker))
     _raise_priority()
-    while os.waitpid(worker, os.WNOHANG) == (0, 0) and not select.select([control], (), (), WATCH_INTERVAL)[0]:
+    while not _has_ended(worker) and not select.select([control], (), (), WATCH_INTERVAL)[0]:
         if _stop_crowd(os.getpid(), worker, control):
             break
     _end_watch(worker)
+
+
+def _has_ended(worker: int) -> bool:
+    """Whether a child has ended; where the system can tell, it keeps its number, which is still that of its group."""
+    if sys.platform == "linux":
+        return os.waitid(os.P_PID, worker, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return os.waitpid(worker, os.WNOHANG) != (0, 0)
 
 
 def _end_watch(worker: int) -> NoReturn:
@@ -109,20 +118,21 @@ def _end_watch(worker: int) -> NoReturn:
     os._exit(0)
 
 
-def watch_parent(control: socket.socket) -> NoReturn:
+def watch_parent(parent: int, control: socket.socket) -> NoReturn:
     """Watch the parent from its child while it imports a user's code, and end it if it has too many processes.
 
     Args:
+        parent: Number of the parent, which leads a group.
         control: Connection to the trainer, on which that is said.
 
     """
-    parent = os.getppid()
     os.setsid()
+    set_death_signal(parent)
     _raise_priority()
     while os.getppid() == parent:
-        time.sleep(WATCH_INTERVAL)
         if _stop_crowd(parent, parent, control):
             end_process_tree(parent)
+        time.sleep(WATCH_INTERVAL)
     os._exit(0)
 
 

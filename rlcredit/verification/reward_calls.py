@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
 from rlcredit.verification.fault_attribution import UNTOLD, judge_calls
-from rlcredit.verification.user_judge import make_user_judge
+from rlcredit.verification.user_judge import is_asynchronous, make_user_judge
 from rlcredit.verification.worker_replies import Outcome, Reply
 
 SIGNATURE = "(prompts, completions, **columns) -> list[float | None]"
@@ -89,7 +89,10 @@ class RewardCall(NamedTuple):
             TypeError: it is no list of a number or None for each completion.
 
         """
-        values = read_rewards(returned, len(self.completions))
+        try:
+            values = read_rewards(returned, len(self.completions))
+        except TypeError as error:
+            raise TypeError(f"it returned {error}") from None
         odd = [at for at, value in enumerate(values) if value is not None and not math.isfinite(value)]
         if not odd:
             return Reply(values)
@@ -105,19 +108,19 @@ def read_rewards(returned: Any, count: int) -> list[float | None]:
         count: Number of completions.
 
     Returns:
-        Numbers, those that float32 cannot hold as NaN.
+        Numbers, those that are too large for float32 as an infinity.
 
     Raises:
         TypeError: it is something else, or has another length.
 
     Example:
         >>> read_rewards((True, None, 1e300), 3)
-        [1.0, None, nan]
+        [1.0, None, inf]
 
     """
     listed = returned.tolist() if hasattr(returned, "tolist") else returned
     if not isinstance(listed, list | tuple) or len(rows := list(listed)) != count:
-        raise TypeError(f"it returned {_show(returned)}; expected a list of {count}, a number or None per completion")
+        raise TypeError(f"{_show(returned)}; expected a list of {count}, a number or None per completion")
     return [_read_reward(each) for each in rows]
 
 
@@ -126,11 +129,11 @@ def _read_reward(value: Any) -> float | None:
     if number is None:
         return None
     if not isinstance(number, numbers.Real | Decimal):
-        raise TypeError(f"it returned {_show(value)} as the reward of a completion; expected a number or None")
+        raise TypeError(f"{_show(value)} as the reward of a completion; expected a number or None")
     try:
         struct.pack("f", float(number))
     except OverflowError:
-        return math.nan
+        return math.inf
     return float(number)
 
 
@@ -142,6 +145,35 @@ def _show(value: Any) -> str:
 
 def _pass_over(*_: Any, **__: Any) -> None:
     """Accept what a function wants logged: its process can tell nobody."""
+
+
+def check_rewards(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a reward function of another trainer that returns rewards or raises; see :func:`read_rewards`.
+
+    Args:
+        function: Function that takes ``completions`` by keyword, perhaps asynchronous.
+
+    Raises:
+        ValueError: when it returns anything else.
+
+    """
+    name = f"{function.__module__}.{function.__qualname__}" if inspect.isfunction(function) else type(function).__name__
+
+    def read(returned: Any, count: int) -> list[float | None]:
+        try:
+            return read_rewards(returned, count)
+        except TypeError as error:
+            raise ValueError(f"{name} returned {error}.") from None
+
+    async def check_later(completions: Sequence[Any], **given: Any) -> list[float | None]:
+        count = len(completions)
+        return read(await function(completions=completions, **given), count)
+
+    def check(completions: Sequence[Any], **given: Any) -> list[float | None]:
+        count = len(completions)
+        return read(function(completions=completions, **given), count)
+
+    return check_later if is_asynchronous(function) else check
 
 
 def make_reward_judge(

@@ -85,6 +85,11 @@ def _refuse_left_processes(before: Sequence[int], complaint: str) -> None:
         time.sleep(0.05)
 
 
+def is_asynchronous(function: Callable[..., Any]) -> bool:
+    """Whether a function, or an object that can be called, must be awaited."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
 class UserJudge:
     """A user's function in the process that judges with it.
 
@@ -97,8 +102,7 @@ class UserJudge:
 
     def __init__(self, function: Callable[..., Any], seconds: float, hint: str = "") -> None:
         self.function, self.seconds, self.hint = function, seconds, hint
-        called = type(function).__call__
-        self.is_asynchronous = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+        self.is_asynchronous = is_asynchronous(function)
         self.loop = asyncio.new_event_loop() if self.is_asynchronous else None
 
     def __call__(self, calls: Sequence[Question]) -> Iterator[tuple[int, Reply]]:

@@ -67,7 +67,7 @@ def serve_worker_copies(descriptor: int, parent: int) -> None:
     prepare = partial(_make_judge, make, arguments)
     if locked:
         if not (watcher := os.fork()):
-            watch_parent(control)
+            watch_parent(own, control)
         made = prepare()
         os.kill(watcher, signal.SIGKILL)
         os.waitpid(watcher, 0)
