@@ -131,7 +131,7 @@ def _read_reward(value: Any) -> float | None:
     if not isinstance(number, numbers.Real | Decimal):
         raise TypeError(f"{_show(value)} as the reward of a completion; expected a number or None")
     try:
-        struct.pack("f", float(number))
+        struct.pack("<f", float(number))
     except OverflowError:
         return math.inf
     return float(number)

@@ -191,11 +191,14 @@ def test_an_unlocked_function_does_what_its_user_may_and_leaves_nothing_behind(f
     left = list_descendants(pool.template.process.pid)
     pool.stop_workers()
     assert len(left) > 3
-    assert not any(Path(f"/proc/{pid}").exists() for pid in left)
+    end = time.monotonic() + 5
+    while any(Path(f"/proc/{pid}").exists() for pid in left):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 FAULTS = {
-    "short": r"called with 4 completions to the prompt '6 \* 7 = \?', it returned \[1.0\] \(list of 1\); expected a list of 4",
+    "short": r"called with 4 completions to the prompt .*, it returned \[1.0\] \(list of 1\); expected a list of 4",
     "texts": r"it returned '1.0' \(str\) as the reward of a completion; expected a number or None",
     "scores": r"it returned \{0: 1.0, .*\} \(dict\); expected a list of 4",
     "exits": "it has ended its process",
@@ -220,10 +223,10 @@ def test_a_function_that_cannot_reward_is_refused_in_one_sentence_within_seconds
 
 
 def test_what_writes_to_the_files_of_others_or_starts_too_many_processes_is_refused(folder):
-    with pytest.raises(ValueError, match="my_rewards.floods: .* it has written into files that are not its own"):
+    with pytest.raises(ValueError, match=r"my_rewards.floods: .* it has written into files that are not its own"):
         sum_of("floods").start(call())
     before = set(os.listdir("/proc"))
-    with pytest.raises(ValueError, match="my_rewards.crowds: .* it has started more than 256 processes"):
+    with pytest.raises(ValueError, match=r"my_rewards.crowds: .* it has started more than 256 processes"):
         sum_of("crowds").start(call())
     assert len(set(os.listdir("/proc")) - before) < 100, "the four hundred are gone"
 
@@ -272,7 +275,7 @@ def test_where_there_is_no_reference_made_up_completions_are_tried(folder):
 
 
 def test_asynchronous_functions_are_awaited_together_and_each_has_its_time(folder):
-    summed = sum_of("waits", seconds=2.0)
+    summed = sum_of("waits", seconds=1.0)
     summed.start(call())
     started = time.monotonic()
     prompts = [call("a", "bcd") for _ in range(30)]

@@ -100,14 +100,14 @@ def test_a_verifier_at_fault_leaves_its_case_unjudged(folder, patient):
     [
         ("nowhere_at_all.judge", "it cannot be used: it raised ModuleNotFoundError: No module named 'nowhere_at_all'"),
         ("my_verifiers.nothing", "AttributeError: module 'my_verifiers' has no attribute 'nothing'"),
-        ("my_verifiers.number", "cannot be called: .completion: str, answer: str, metadata: dict. -> bool | float"),
+        ("my_verifiers.number", "it is not a function, and its instances cannot be called"),
         ("my_verifiers.two", "it cannot be called as .completion.*: too many positional arguments"),
         ("broken.judge", r"No module named 'nowhere' \(broken.py, line 1\)"),
         ("my_verifiers.raises", r"completion '5' and the answer '5', it raised IndexError: .*\(my_verifiers.py, line"),
         ("my_verifiers.says", "it returned None; expected True, False or a number from 0 to 1"),
         ("my_verifiers.percent", "it returned 70; expected"),
         ("my_verifiers.dies", "it has ended its process"),
-        ("my_verifiers.late", "in a locked process, which can open and import nothing, it raised .*Error"),
+        ("my_verifiers.late", r"it raised .*Error: .* in a locked process, which can open and import nothing"),
     ],
 )
 def test_what_cannot_judge_is_refused_with_its_reason(folder, patient, path, message):
