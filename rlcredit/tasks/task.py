@@ -96,7 +96,7 @@ class Task(LightningDataModule):
         instruction: Text that the policy reads; ``{question}`` stands for the question.
         seed: Seed of the order; the questions themselves do not depend on it.
         unsafe_scorers: Whether verifiers may evaluate answers even where the system cannot lock the processes that do.
-            Where it can (Linux), they are always locked.
+            Where it can (Linux), they are always locked, but for a verifier of one's own with ``locked: false``.
         verify_budget: Processor seconds that a batch may lose to slow answers, beyond a tenth of a second each. Slow
             answers share them, and what has had its share is wrong unless its reference alone takes as long; see
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.

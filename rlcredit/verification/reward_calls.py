@@ -3,6 +3,7 @@
 import inspect
 import math
 import numbers
+import re
 import reprlib
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -140,7 +141,8 @@ def _read_reward(value: Any) -> float | None:
 def _show(value: Any) -> str:
     """Return a value of a user's, shortened, with its type, and its length if it is a list."""
     of = f" of {len(value)}" if type(value) in (list, tuple) else ""
-    return "None" if value is None else f"{reprlib.repr(value)} ({type(value).__name__}{of})"
+    shown = re.sub(r"<([\w.]+)[^>]*>", r"<\1>", reprlib.repr(value))  # without addresses, which say nothing
+    return "None" if value is None else f"{shown} ({type(value).__name__}{of})"
 
 
 def _pass_over(*_: Any, **__: Any) -> None:
