@@ -11,6 +11,7 @@ from rlcredit.credit.contract import StackError
 from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.credit.stack_checks import refuse_binary_operators
 from rlcredit.formulas.groups import group_imputed_values
+from rlcredit.verification.reward_calls import read_rewards
 
 OWN = "this call"
 """Giver of a batch that comes from no trainer with a bridge."""
@@ -150,8 +151,11 @@ def _refuse_unreadable_values(tensors: Mapping[str, Tensor | None], mask: Tensor
 def _read_numbers(name: str, values: Tensor | Sequence[float | None], mask: Tensor) -> Tensor:
     """Return one number per row, NaN where there is none."""
     if not isinstance(values, Tensor):
-        numbers = [torch.nan if value is None else float(value) for value in values]
-        values = torch.tensor(numbers, device=mask.device)
+        try:
+            numbers = read_rewards(values, len(mask))
+        except TypeError as error:
+            raise ValueError(f"`{name}` holds {error}.") from None
+        values = torch.tensor([torch.nan if number is None else number for number in numbers], device=mask.device)
     if values.shape != mask.shape[:1]:
         raise ValueError(f"{name} has shape {tuple(values.shape)}, expected ({len(mask)},): one number per completion.")
     values = values.detach().to(device=mask.device, dtype=torch.float32)

@@ -14,6 +14,7 @@ from rlcredit.bridge.bridged_stack import BridgedStack, StackSource, load_stack
 from rlcredit.credit.contract import StackWarning
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.policy.pieces import make_piece_decoder
+from rlcredit.verification.reward_calls import check_rewards
 
 STATE = "rlcredit_stack.pt"
 """File of a checkpoint with what operators have learned."""
@@ -55,6 +56,9 @@ class CreditGRPOTrainer(GRPOTrainer):
         super().__init__(*args, **kwargs)
         self.stack = load_stack(stack, seed=self.args.seed)
         self._rewards = torch.empty(0)
+        self.reward_funcs = [
+            each if isinstance(each, torch.nn.Module) else check_rewards(each) for each in self.reward_funcs
+        ]
         self._decode = make_piece_decoder(self._tokenizer)
         given = dict.fromkeys(("completion_ids", "prompt_ids", "decode", "step", *SCORED), True)
         self.stack.refuse_missing({**given, "ref_logprobs": self.beta or None}, "TRL", REPAIRS)

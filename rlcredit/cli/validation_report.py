@@ -6,6 +6,7 @@ from typing import Any
 
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.outputs.held_out import render_held_out_value
 from rlcredit.record import MLflowDestination, RunRecord
 from rlcredit.run_folder.layout import RunFolder
 
@@ -30,7 +31,7 @@ def report_validation(
     held_out = {name: float(value) for name, value in metrics.items() if name.startswith("val/")}
     after = f" after {step} steps" if step else ""
     names = {name: name.removeprefix("val/").replace("_at_", "@") for name in held_out}
-    shown = "   ".join(f"{names[name]} {value:.3f}" for name, value in held_out.items())
+    shown = "   ".join(f"{names[name]} {render_held_out_value(name, held_out)}" for name in held_out)
     print(f"held out{after}: {shown}")
     print("`rlcredit evaluate` keeps the answers, gives intervals, and compares policies question by question.")
     if to is None:

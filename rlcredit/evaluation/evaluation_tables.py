@@ -99,6 +99,8 @@ def _shorten_accuracy_name(name: str) -> str:
 
 
 def _format_accuracy(scores: PolicyAccuracy, name: str, interval: bool) -> str:
+    if scores.means.get("unjudged") == 1:
+        return "not judged"
     if not interval:
         return f"{scores.mean(name):.3f}"
     low, high, _ = scores.interval(name)

@@ -54,8 +54,7 @@ class QuestionSet:
         if own is not None:
             identity["verifier_sha256"] = file_sha256(own.file) if own.file else own.path
         if rewards is not None:
-            named = zip(rewards.paths, rewards.files, strict=True)
-            hashes = [file_sha256(file) if file else path for path, file in named]
+            hashes = [file_sha256(file) if file else path for path, file in rewards.files.items()]
             identity["rewards_sha256"] = hashlib.sha256(json.dumps([str(rewards), *hashes]).encode()).hexdigest()
         return identity
 

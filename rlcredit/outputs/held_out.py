@@ -130,6 +130,25 @@ class HeldOutSummary(Callback):
         )
 
 
+def render_held_out_value(name: str, metrics: Mapping[str, Any]) -> str:
+    """Return a held-out result with three decimals; there is none where no answer of its set was judged.
+
+    Args:
+        name: Name of the metric.
+        metrics: Metrics of the evaluation by name.
+
+    Example:
+        >>> unjudged = {"val/pass_at_1": 0.0, "val/unjudged": 1.0, "val/aime/pass_at_1": 0.25}
+        >>> render_held_out_value("val/pass_at_1", unjudged), render_held_out_value("val/aime/pass_at_1", unjudged)
+        ('not judged', '0.250')
+
+    """
+    place, _, quantity = name.rpartition("/")
+    is_result = "pass_at_" in quantity or quantity == "reward"
+    is_unjudged = is_result and float(metrics.get(f"{place}/unjudged", 0.0)) == 1.0
+    return "not judged" if is_unjudged else f"{float(metrics[name]):.3f}"
+
+
 def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:
     """Return a Markdown table of held-out results, one evaluation per line.
 
@@ -144,7 +163,7 @@ def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:
     """
     names = [name for name in evaluations[-1][1] if "pass_at_" in name]
     rows = [
-        (f"{step} steps", *(f"{logged[name]:.3f}" if name in logged else "" for name in names))
+        (f"{step} steps", *(render_held_out_value(name, logged) if name in logged else "" for name in names))
         for step, logged in evaluations
     ]
     return Table(("held out after", *(name.removeprefix("val/") for name in names)), rows).to_markdown()

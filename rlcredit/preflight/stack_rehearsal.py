@@ -105,7 +105,7 @@ def make_trial_rollout(group_size: int) -> Rollout:
 
 
 def open_local_data(task: Task) -> str | None:
-    """Read the examples of a task whose data files are on this machine, as a run would.
+    """Read the examples of a task whose data files are on this machine, and try functions of one's own, as a run would.
 
     Returns:
         What was left alone, for people; None if everything was read.
@@ -117,10 +117,13 @@ def open_local_data(task: Task) -> str | None:
     tasks = (task, *task.others.values())
     elsewhere = {each: [s.path for s in _list_data_sources(each) if s.is_perhaps_on_hub] for each in tasks}
     for each in tasks[::-1]:
-        if isinstance(each, Records) and not elsewhere[each] and (each is not task or not any(elsewhere.values())):
+        is_opened = isinstance(each, Records) or each.has_user_functions
+        if is_opened and not elsewhere[each] and (each is not task or not any(elsewhere.values())):
             each.setup("fit" if each is task and task.has_training else "validate")
-    paths = dict.fromkeys(path for each in elsewhere.values() for path in each)
-    return f"data: {', '.join(paths)} may lie on the hub, and was not opened" if paths else None
+    if not (paths := dict.fromkeys(path for each in elsewhere.values() for path in each)):
+        return None
+    untried = "; what judges or rewards its answers was not tried either" if task.has_user_functions else ""
+    return f"data: {', '.join(paths)} may lie on the hub, and was not opened{untried}"
 
 
 def _list_data_sources(task: Task) -> list[RecordSource]:

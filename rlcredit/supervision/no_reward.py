@@ -1,4 +1,4 @@
-"""A warning about a run whose first rollouts earn no reward, with an example completion."""
+"""A warning about a run whose first rollouts earn no reward, and the end of one in which nothing is judged."""
 
 from collections import Counter
 from typing import Any, cast
@@ -6,6 +6,7 @@ from typing import Any, cast
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.base.messages import print_message
 from rlcredit.credit.rollout import Rollout
@@ -39,15 +40,15 @@ CUT = "Most were cut off before they ended: raise model.sampling.max_tokens."
 
 
 class NoReward(Callback):
-    """Warn once if none of the first rollouts of a run has earned any reward.
+    """Warn once if none of the first rollouts has earned any reward; stop where rewards have left some unjudged.
 
     Args:
-        rollouts: Number of rollouts in a row, from the first step on.
+        rollouts: Number of rollouts in a row; for the warning, from the first step on.
 
     """
 
     def __init__(self, rollouts: int = 3) -> None:
-        self.rollouts, self.completions = rollouts, 0
+        self.rollouts, self.completions, self.unjudged = rollouts, 0, 0
         self.watching = False
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -57,8 +58,17 @@ class NoReward(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
     ) -> None:
-        """Count rollouts without a reward over all processes; after the update, so that no timing includes it."""
-        if not self.watching or batch.update:
+        """Count rollouts without a reward over all processes; after the update, so that no timing includes it.
+
+        Raises:
+            RunStopped: functions of one's own have judged no completion of some rollouts in a row.
+
+        """
+        if batch.update:
+            return
+        if batch.task_rewards is not None:
+            self._count_unjudged(batch)
+        if not self.watching:
             return
         module = cast("PolicyModule", pl_module)
         self.completions += len(batch.mask) * trainer.world_size
@@ -68,6 +78,15 @@ class NoReward(Callback):
         self.watching = not (earned or last)
         if last and not earned:
             rank_zero_only(print_message)(self.render_warning(batch, module, read_datamodule(trainer)))
+
+    def _count_unjudged(self, rollout: Rollout) -> None:
+        self.unjudged = 0 if sum_over_processes(rollout.judged.sum()) > 0 else self.unjudged + 1
+        if self.unjudged == self.rollouts:
+            raise RunStopped(
+                f"Step {rollout.step}: data.rewards have left every completion of {self.rollouts} rollouts in a row "
+                "unjudged, so nothing is learnt. Look at the functions, which return None, fail, or are too slow; a "
+                "warning above may say which."
+            )
 
     def render_warning(self, rollout: Rollout, module: PolicyModule, task: Any) -> str:
         """Return the warning: prompt, completion, reference and verdict of a typical completion, and what to try."""

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.base.messages import format_duration
 from rlcredit.base.text_escaping import unwrap_stream
+from rlcredit.outputs.held_out import render_held_out_value
 from rlcredit.record.artifacts import find_run_folder
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import Task
@@ -52,7 +53,8 @@ class HeldOutLines(Callback):
         if not trainer.sanity_checking:
             for asked in cast("Task", read_datamodule(trainer)).held_out_sets:
                 rates = _list_shown_metrics(trainer, pl_module, asked)
-                shown = "   ".join(f"{name} {float(trainer.callback_metrics[key]):.3f}" for name, key in rates)
+                metrics = trainer.callback_metrics
+                shown = "   ".join(f"{name} {render_held_out_value(key, metrics)}" for name, key in rates)
                 self.print_line(f"{asked.name or 'held out'} after {trainer.global_step:>4} steps: {shown}")
 
     @rank_zero_only
@@ -83,7 +85,8 @@ def describe_held_out_gains(trainer: Trainer, module: LightningModule, spent: st
     first, last = (json.loads(folder.evaluation_file(steps[place]).read_text("utf-8")) for place in (0, -1))
     for asked in cast("Task", read_datamodule(trainer)).held_out_sets:
         rates = [each for each in _list_shown_metrics(trainer, module, asked) if each[1] in first["metrics"]]
-        shown = [f"{name} {first['metrics'][key]:.3f} -> {last['metrics'][key]:.3f}" for name, key in rates]
+        told = [[render_held_out_value(key, each["metrics"]) for each in (first, last)] for _, key in rates]
+        shown = [f"{name} {' -> '.join(values)}" for (name, _), values in zip(rates, told, strict=True)]
         questions = len((last["sets"][asked.name] if asked.name else last)["numbers"])
         if shown:
             yield f"{asked.name or 'held out'}: {', '.join(shown)} ({questions} questions, {spent})"

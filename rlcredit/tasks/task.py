@@ -28,7 +28,7 @@ from rlcredit.verification.answer_formats import FORMATS, AnswerFormat
 from rlcredit.verification.reward_calls import RewardCall
 from rlcredit.verification.reward_functions import RewardFunction, RewardSum, read_reward_functions
 from rlcredit.verification.rewards import Scores, require_verdicts
-from rlcredit.verification.user_verifier import UserVerifier
+from rlcredit.verification.user_verifier import UserVerifier, VerifierFunction
 from rlcredit.verification.verifiers import (
     MathVerifier,
     Verdict,
@@ -102,7 +102,7 @@ class Task(LightningDataModule):
         instruction: Text that the policy reads; ``{question}`` stands for the question.
         seed: Seed of the order; the questions themselves do not depend on it.
         unsafe_scorers: Whether verifiers may evaluate answers even where the system cannot lock the processes that do.
-            Where it can (Linux), they are always locked.
+            Where it can (Linux), they are always locked, but for a verifier of one's own with ``locked: false``.
         verify_budget: Processor seconds that a batch may lose to slow answers, beyond a tenth of a second each. Slow
             answers share them, and what has had its share is wrong unless its reference alone takes as long; see
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
@@ -113,11 +113,13 @@ class Task(LightningDataModule):
         tolerance: How far an answer that is a number may lie from its reference, as a share of it; 0 is exact.
         verifier: Dotted path of a function ``(completion: str, answer: str, metadata: dict) -> bool | float``, or of a
             class whose objects are called so, that judges instead, formats and tolerance left to it; see
-            :class:`~rlcredit.verification.user_verifier.UserVerifier`. The task's own verifier if None.
+            :class:`~rlcredit.verification.user_verifier.UserVerifier`. It runs in locked processes; ``{function: ...,
+            locked: false}`` lifts that. The task's own verifier if None.
         rewards: Dotted path of a reward function ``(prompts, completions, **columns) -> list[float | None]``, as TRL
-            calls them; or a list of such paths, and of ``{function: ..., weight: ...}``, whose weighted sum is the
-            reward. ``verifier`` in the list is the score of whatever judges the task. If None, rewards are one for
-            right and zero for wrong; see :class:`~rlcredit.verification.reward_functions.RewardSum`.
+            calls them; or a list of such paths, and of ``{function: ..., weight: ..., locked: ..., seconds: ...}``,
+            whose weighted sum is the reward. ``verifier`` in the list is the score of whatever judges the task. If
+            None, rewards are one for right and zero for wrong; see
+            :class:`~rlcredit.verification.reward_functions.RewardSum`.
         solved_at: Reward from which a completion is right; for a verifier that returns numbers, the score.
         held_out: Further held-out questions: names, and the task files that they are from. Each set is asked and judged
             as its own file says, and reported as ``val/<name>/pass_at_1`` and so on.
@@ -144,8 +146,8 @@ class Task(LightningDataModule):
         system: str | None = None,
         shots: tuple[Shot, ...] = (),
         tolerance: float = 0.0,
-        verifier: str | None = None,
-        rewards: list[str | RewardFunction] | str | None = None,
+        verifier: VerifierFunction | str | None = None,
+        rewards: list[RewardFunction | str] | RewardFunction | str | None = None,
         solved_at: float = 1.0,
     ) -> None:
         super().__init__()
@@ -247,7 +249,7 @@ class Task(LightningDataModule):
             [dict(turn) for turn in conversation] if is_chat else conversation[0]["content"],  # pyright: ignore[reportArgumentType]
             [write(completion) for completion in completions],
             self.list_reward_columns(example),
-            write(example.answer),
+            write(example.answer) if example.answer else None,
             (self.trainer.global_step, self.trainer.max_steps) if self.trainer else (0, 0),
         )
 
@@ -352,10 +354,7 @@ class Task(LightningDataModule):
         for example in (*self.train_set, *self.held_out_set):
             if not isinstance(example.question, str):
                 self.build_conversation(example)
-        if self.own is not None and (known := self.train_set or self.held_out_set):
-            self.own.start(known[0].answer, known[0].metadata)
-        if self.reward_sum is not None and (known := self.train_set or self.held_out_set):
-            self.reward_sum.start(self._make_reward_call(known[0], [known[0].answer]))
+        self._try_user_functions((self.train_set or self.held_out_set)[:2])
         if self.compares_answers:
             require_sandbox("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
         if len(self.train_set) + len(self.held_out_set) > before:
@@ -363,6 +362,18 @@ class Task(LightningDataModule):
         for name, task in self.others.items():
             task.setup("validate")
             self._warn_of_trained(name, task)
+
+    def _try_user_functions(self, examples: Sequence[Example]) -> None:
+        """Try a verifier and rewards of one's own on some questions, before any weight is loaded."""
+        if self.own is not None and examples:
+            self.own.start(*((each.answer, each.metadata) for each in examples))
+        if self.reward_sum is not None and examples:
+            self.reward_sum.start(*(self._make_reward_call(each, []) for each in examples))
+
+    @property
+    def has_user_functions(self) -> bool:
+        """Whether a function of one's own judges or rewards."""
+        return self.own is not None or (self.reward_sum is not None and bool(self.reward_sum.asked))
 
     def _warn_of_trained(self, name: str, other: "Task") -> None:
         """Warn about training questions that another held-out set asks too."""

@@ -1,13 +1,20 @@
-"""Decide whether an answer or its reference is at fault when judging raises."""
+"""Decide who is at fault when judging fails: a completion, the function that judges, or the reference."""
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+import os
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Protocol, Self, TypeVar
+
+from rlcredit.verification.worker_replies import Outcome, Reply
 
 T = TypeVar("T")
 
 AT_FAULT = -math.inf
-"""Reward, below all others, of a completion that makes a reward function raise, hang or die; it is then replaced."""
+"""Value, below all others, of a completion that makes a function raise, hang or die; it is then replaced."""
+
+UNTOLD = math.nan
+"""Value of a completion of which nobody can tell, because the function or the reference is at fault."""
 
 
 def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -> T | float | None:
@@ -37,3 +44,112 @@ def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -
     except Exception:  # noqa: BLE001  (so may a reference)
         return None
     return 0.0
+
+
+class UserCall(Protocol):
+    """What a user's function is asked: about some completions of one prompt.
+
+    Attributes:
+        completions: Completions that it judges together.
+        reference: Reference answer as if it were a completion; nothing where there is none.
+
+    """
+
+    @property
+    def completions(self) -> Sequence[Any]: ...  # noqa: D102
+
+    @property
+    def reference(self) -> Any: ...  # noqa: D102
+
+    def about(self, completions: Sequence[Any]) -> Self:
+        """Return the same call about other completions."""
+        ...
+
+
+Ask = Callable[[Sequence[Any]], Sequence[Reply | None]]
+"""Function that asks calls, and returns a reply to each; None where the machine gave none."""
+
+
+def judge_calls(calls: Sequence[UserCall], ask: Ask) -> list[Reply]:
+    """Return a value for each completion of each call, whoever is at fault for what fails.
+
+    A call that fails is asked completion by completion. What fails alone is at fault, unless the reference as
+    completion fails too, and the others are asked again without it. If none fails alone, or the others fail again,
+    nobody can tell.
+
+    Args:
+        calls: Calls, each about one prompt.
+        ask: Function that asks several calls at a time.
+
+    Returns:
+        Values, :data:`AT_FAULT` and :data:`UNTOLD` among them. ``fault`` says why; the outcome is ``RAISED`` where a
+        completion is at fault, and another but ``ANSWERED`` where the function is.
+
+    """
+    attributions = [_attribute_failure(call) for call in calls]
+    wanted = {number: next(attribution) for number, attribution in enumerate(attributions)}
+    judged: dict[int, Reply] = {}
+    while wanted:
+        replies = iter(ask([call for each in wanted.values() for call in each]))
+        for number, asked in list(wanted.items()):
+            try:
+                wanted[number] = attributions[number].send([next(replies) for _ in asked])
+            except StopIteration as ended:
+                judged[number] = ended.value
+                del wanted[number]
+    return [judged[number] for number in range(len(calls))]
+
+
+def _attribute_failure(call: UserCall) -> Generator[list[UserCall], list[Reply | None], Reply]:
+    """Yield calls that are to be asked, get their replies, and return the values of the first one's completions."""
+    (reply,) = yield [call]
+    untold = [UNTOLD] * len(call.completions)
+    if reply is None:
+        return Reply(untold)
+    if not _has_failed(reply):
+        return reply if reply.values else reply._replace(values=untold)
+    alone = (yield [call.about([each]) for each in call.completions]) if len(call.completions) > 1 else [reply]
+    faults = [each.fault if each and _has_failed(each) else None for each in alone]
+    innocent = [each for each, fault in zip(call.completions, faults, strict=True) if fault is None]
+    if len(innocent) == len(faults):
+        return Reply(untold, reply.fault, Outcome.BROKEN)
+    others = [call.about(innocent)] if innocent else []
+    references = [call.about([call.reference])] if call.reference else []
+    again = (yield [*others, *references]) if others or references else []
+    if others and again[0] and not again[0].values:
+        return Reply(untold, again[0].fault, Outcome.BROKEN)
+    values = iter(again[0].values if others and again[0] else [UNTOLD] * len(innocent))
+    is_excused = bool(references and again[-1] and _has_failed(again[-1]))
+    guilty = next(number for number, fault in enumerate(faults) if fault is not None)
+    said = f"{faults[guilty]}, with the completion {call.completions[guilty]!r:.80} alone"
+    judged = [next(values) if fault is None else UNTOLD if is_excused else AT_FAULT for fault in faults]
+    return Reply(judged, said, Outcome.BROKEN if is_excused else Outcome.RAISED)
+
+
+def _has_failed(reply: Reply) -> bool:
+    """Whether a completion may be what made a function fail; what returns no answer is itself at fault."""
+    return reply.outcome in (Outcome.RAISED, Outcome.BROKEN)
+
+
+def describe_error(error: BaseException) -> str:
+    """Return what a user's code raised, and where in it, in words that go on after its name.
+
+    Example:
+        >>> describe_error(ValueError("no number"))
+        'it raised ValueError: no number'
+
+    """
+    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    others = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__), "<")
+    own = [place for place in places if not place[0].startswith(others)]
+    where = f" ({os.path.basename(own[-1][0])}, line {own[-1][1]})" if own else ""
+    if type(error) is TypeError and not own:
+        return str(error)
+    return f"it raised {type(error).__name__}{_describe_message(error)}{where}"
+
+
+def _describe_message(error: BaseException) -> str:
+    try:
+        return f": {' '.join(str(error).split())}"[:300] if str(error) else ""
+    except Exception:  # noqa: BLE001  (an error of a user's may be unable to say what it is)
+        return ""

@@ -2,18 +2,20 @@
 
 import inspect
 import math
+import numbers
+import re
+import reprlib
+import struct
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from rlcredit.verification.fault_attribution import AT_FAULT, judge_or_blame
-from rlcredit.verification.user_callable import import_user_callable
+from rlcredit.verification.fault_attribution import UNTOLD, judge_calls
+from rlcredit.verification.user_judge import is_asynchronous, make_user_judge
+from rlcredit.verification.worker_replies import Outcome, Reply
 
 SIGNATURE = "(prompts, completions, **columns) -> list[float | None]"
-
-UNTOLD, NOT_FINITE = math.nan, math.inf
-"""Answers of a worker that are no rewards: the function fails with the reference as well, and it returned NaN or an
-infinity. See also :data:`~rlcredit.verification.fault_attribution.AT_FAULT`."""
 
 TAKEN = ("prompts", "completions", "prompt", "completion", "completion_ids", "trainer_state", "log_extra", "log_metric")
 """Names to which TRL gives a meaning of its own; columns with these names are left out."""
@@ -23,136 +25,177 @@ KEYWORDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 ChatText = str | Sequence[Mapping[str, str]]
 """A prompt or a completion: a text, or the messages of a chat."""
 
-RewardJudge = Callable[[ChatText, int, "RewardCall"], list[float | None]]
-"""Function of a reference, the place of a reward function, and what that is called with."""
-
 
 class RewardCall(NamedTuple):
-    """What a reward function is called with.
+    """What a reward function is called with: by keywords, as TRL does; one without ``**kwargs`` is given what it names.
 
     Attributes:
         prompt: Prompt, as a text or as messages.
         completions: Completions of the prompt in the same form.
         columns: Column values of the question, by name.
-        reference: Reference answer as if it were a completion.
+        reference: Reference answer as if it were a completion; None or empty where there is none.
         steps: Optimizer steps taken, and those that the run will take.
+
+    Example:
+        >>> call = RewardCall("4 + 3 =", ["8", "7"], {"answer": "7"}, "7")
+        >>> call.read_values(call.call_function(lambda completions, **_: [-1.0, None])).values
+        [-1.0, None]
 
     """
 
     prompt: ChatText
     completions: Sequence[ChatText]
     columns: Mapping[str, Any]
-    reference: ChatText
+    reference: ChatText | None
     steps: tuple[int, int] = (0, 0)
+    misread = Outcome.MISREAD  # no field: what a function returns is its own fault
+
+    def about(self, completions: Sequence[ChatText]) -> Self:
+        """Return the same call about other completions."""
+        return self._replace(completions=completions)
+
+    def describe(self) -> str:
+        """Return the call in words."""
+        return f"called with {len(self.completions)} completions to the prompt {self.prompt!r:.80}"
+
+    @classmethod
+    def check_signature(cls, function: Callable[..., Any]) -> None:
+        """Accept every function: what it needs is compared with the columns when it is called."""
+
+    def call_function(self, function: Callable[..., Any]) -> Any:
+        """Call a reward function.
+
+        Raises:
+            TypeError: it needs something that is not given.
+
+        """
+        count = len(self.completions)
+        offered: dict[str, Any] = {name: [value] * count for name, value in self.columns.items() if name not in TAKEN}
+        offered |= {"prompts": [self.prompt] * count, "completions": list(self.completions)}
+        offered["trainer_state"] = SimpleNamespace(global_step=self.steps[0], max_steps=self.steps[1])
+        offered |= {"log_extra": _pass_over, "log_metric": _pass_over}
+        parameters = inspect.signature(function).parameters.values()
+        needed = {each.name: each.default is each.empty for each in parameters if each.kind in KEYWORDS}
+        if missing := [name for name, required in needed.items() if required and name not in offered]:
+            there = ", ".join(name for name in offered if name not in TAKEN)
+            raise TypeError(f"it needs `{missing[0]}`, which is not given; the columns of the question are {there}")
+        if not any(each.kind is each.VAR_KEYWORD for each in parameters):
+            offered = {name: value for name, value in offered.items() if name in needed}
+        return function(**offered)
+
+    def read_values(self, returned: Any) -> Reply:
+        """Return the rewards that a function has returned; what is not finite as float32 is untold, with a fault.
+
+        Raises:
+            TypeError: it is no list of a number or None for each completion.
+
+        """
+        try:
+            values = read_rewards(returned, len(self.completions))
+        except TypeError as error:
+            raise TypeError(f"it returned {error}") from None
+        odd = [at for at, value in enumerate(values) if value is not None and not math.isfinite(value)]
+        if not odd:
+            return Reply(values)
+        said = f"it returned a reward that is not finite as float32 for the completion {self.completions[odd[0]]!r:.80}"
+        return Reply([UNTOLD if at in odd else value for at, value in enumerate(values)], said)
 
 
-def load_reward_function(path: str, folder: str) -> Callable[..., Any]:
-    """Import a reward function; see :func:`~rlcredit.verification.user_callable.import_user_callable`.
+def read_rewards(returned: Any, count: int) -> list[float | None]:
+    """Return rewards as numbers, whatever a function has returned them as.
 
     Args:
-        path: Dotted path of the function or class.
-        folder: Folder where modules may lie too; the working directory of the run.
+        returned: List or tuple, or one-dimensional array or tensor, of numbers and None.
+        count: Number of completions.
+
+    Returns:
+        Numbers, those that are too large for float32 as an infinity.
 
     Raises:
-        Exception: whatever importing raises.
-        TypeError: it cannot be called, or is asynchronous.
-
-    """
-    function = import_user_callable(path, folder, SIGNATURE)
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
-        raise TypeError("it is asynchronous, and a locked process has nothing to wait for. Write a plain function")
-    return function
-
-
-def give_rewards(function: Callable[..., Any], call: RewardCall, completions: Sequence[ChatText]) -> list[float | None]:
-    """Call a reward function by keywords, as TRL does; one without ``**kwargs`` is given what it names.
-
-    Args:
-        function: Reward function.
-        call: Prompt, columns and steps.
-        completions: Completions of the prompt that are to be rewarded.
-
-    Raises:
-        TypeError: it needs something that is not given, or did not return a number or None for each completion.
+        TypeError: it is something else, or has another length.
 
     Example:
-        >>> call = RewardCall("4 + 3 =", ["8", "7"], {"answer": "7"}, "7")
-        >>> give_rewards(lambda completions, **_: [-1.0, None], call, call.completions)
-        [-1.0, None]
+        >>> read_rewards((True, None, 1e300), 3)
+        [1.0, None, inf]
 
     """
-    number = len(completions)
-    offered: dict[str, Any] = {name: [value] * number for name, value in call.columns.items() if name not in TAKEN}
-    offered |= {"prompts": [call.prompt] * number, "completions": list(completions)}
-    offered["trainer_state"] = SimpleNamespace(global_step=call.steps[0], max_steps=call.steps[1])
-    offered |= {"log_extra": _pass_over, "log_metric": _pass_over}
-    parameters = inspect.signature(function).parameters.values()
-    needed = {each.name: each.default is each.empty for each in parameters if each.kind in KEYWORDS}
-    if missing := [name for name, required in needed.items() if required and name not in offered]:
-        there = ", ".join(name for name in offered if name not in TAKEN)
-        raise TypeError(f"it needs `{missing[0]}`, which is not given; the columns of the question are {there}")
-    if not any(each.kind is each.VAR_KEYWORD for each in parameters):
-        offered = {name: value for name, value in offered.items() if name in needed}
-    return _read_rewards(function(**offered), number)
+    listed = returned.tolist() if hasattr(returned, "tolist") else returned
+    if not isinstance(listed, list | tuple) or len(rows := list(listed)) != count:
+        raise TypeError(f"{_show(returned)}; expected a list of {count}, a number or None per completion")
+    return [_read_reward(each) for each in rows]
+
+
+def _read_reward(value: Any) -> float | None:
+    number = value.tolist() if hasattr(value, "tolist") else value
+    if number is None:
+        return None
+    if not isinstance(number, numbers.Real | Decimal):
+        raise TypeError(f"{_show(value)} as the reward of a completion; expected a number or None")
+    try:
+        struct.pack("<f", float(number))
+    except OverflowError:
+        return math.inf
+    return float(number)
+
+
+def _show(value: Any) -> str:
+    """Return a value of a user's, shortened, with its type, and its length if it is a list."""
+    of = f" of {len(value)}" if type(value) in (list, tuple) else ""
+    shown = re.sub(r"<([\w.]+)[^>]*>", r"<\1>", reprlib.repr(value))  # without addresses, which say nothing
+    return "None" if value is None else f"{shown} ({type(value).__name__}{of})"
 
 
 def _pass_over(*_: Any, **__: Any) -> None:
-    """Accept what a function wants logged: a locked process can tell nobody."""
+    """Accept what a function wants logged: its process can tell nobody."""
 
 
-def _read_rewards(returned: Any, number: int) -> list[float | None]:
-    """Return rewards as numbers, :data:`NOT_FINITE` for NaN and infinities."""
-    if isinstance(returned, str) or not hasattr(returned, "__len__") or len(returned) != number:
-        raise TypeError(f"it returned {returned!r:.80}; expected a list with a reward for each of {number} completions")
-    if odd := [each for each in returned if each is not None and not hasattr(each, "__float__")]:
-        raise TypeError(f"it returned {odd[0]!r:.80} as a reward; expected a number or None")
-    rewards = [None if each is None else float(each) for each in returned]
-    return [each if each is None or math.isfinite(each) else NOT_FINITE for each in rewards]
-
-
-def prepare_reward_trial(path: str, folder: str, example: RewardCall) -> Callable[[], Any]:
-    """Import a reward function, and return what asks it about an example.
+def check_rewards(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a reward function of another trainer that returns rewards or raises; see :func:`read_rewards`.
 
     Args:
-        path: Dotted path of the function.
-        folder: Folder that it is imported from, see :func:`load_reward_function`.
-        example: What it is asked about.
+        function: Function that takes ``completions`` by keyword, perhaps asynchronous.
+
+    Raises:
+        ValueError: when it returns anything else.
 
     """
-    function = load_reward_function(path, folder)
-    return lambda: give_rewards(function, example, example.completions)
+    name = f"{function.__module__}.{function.__qualname__}" if inspect.isfunction(function) else type(function).__name__
+
+    def read(returned: Any, count: int) -> list[float | None]:
+        try:
+            return read_rewards(returned, count)
+        except TypeError as error:
+            raise ValueError(f"{name} returned {error}.") from None
+
+    async def check_later(completions: Sequence[Any], **given: Any) -> list[float | None]:
+        count = len(completions)
+        return read(await function(completions=completions, **given), count)
+
+    def check(completions: Sequence[Any], **given: Any) -> list[float | None]:
+        count = len(completions)
+        return read(function(completions=completions, **given), count)
+
+    return check_later if is_asynchronous(function) else check
 
 
-def make_reward_judge(paths: Sequence[str], folder: str, example: RewardCall) -> RewardJudge:
-    """Return what calls reward functions; made in the worker, where each is called once before the process is locked.
-
-    If a call raises, its completions are tried one by one: what raises alone is at fault, or the function itself if it
-    raises with the reference, too.
+def make_reward_judge(
+    paths: Sequence[str], folder: str, example: RewardCall
+) -> Callable[[Any, int, RewardCall], list[float | None]]:
+    """Return what calls reward functions in this process and without limits, and attributes what fails.
 
     Args:
         paths: Dotted paths of the functions.
-        folder: Folder that they are imported from, see :func:`load_reward_function`.
-        example: What they are asked about first, so that what is imported late has been imported.
+        folder: Folder that they are imported from.
+        example: A call as theirs will be.
+
+    Returns:
+        Function of a reference that is not read, the place of a path, and a call.
 
     """
-    functions = [load_reward_function(path, folder) for path in paths]
-    for function in functions:
-        give_rewards(function, example, example.completions)
+    judges = [make_user_judge(path, folder, math.inf, locked=False, trial=[example]) for path in paths]
 
-    def reward(_: ChatText, place: int, call: RewardCall) -> list[float | None]:
-        try:
-            return give_rewards(functions[place], call, call.completions)
-        except Exception:  # noqa: BLE001  (a completion may make a function raise anything)
-            return [_reward_or_blame(functions[place], call, each) for each in call.completions]
+    def judge(_: Any, place: int, call: RewardCall) -> list[float | None]:
+        (reply,) = judge_calls([call], lambda calls: [reply for _, reply in sorted(judges[place](calls))])
+        return list(reply.values)
 
-    return reward
-
-
-def _reward_or_blame(function: Callable[..., Any], call: RewardCall, completion: ChatText) -> float | None:
-    """Return the reward of a completion by itself, or what says who is to blame that it has none."""
-    found = judge_or_blame(
-        lambda: give_rewards(function, call, [completion]), lambda: give_rewards(function, call, [call.reference])
-    )
-    if isinstance(found, list):
-        return found[0]
-    return UNTOLD if found is None else AT_FAULT
+    return judge

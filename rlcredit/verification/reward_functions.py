@@ -1,36 +1,31 @@
-"""Rewards of one's own: functions in TRL's convention, weighted and added up, called in locked processes."""
+"""Rewards of one's own: functions in TRL's convention, weighted and added up, called in processes of their own."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from rlcredit.base.messages import warn_once
-from rlcredit.verification import user_verifier
-from rlcredit.verification.fault_attribution import AT_FAULT
-from rlcredit.verification.reward_calls import (
-    NOT_FINITE,
-    SIGNATURE,
-    UNTOLD,
-    ChatText,
-    RewardCall,
-    make_reward_judge,
-    prepare_reward_trial,
-)
+from rlcredit.verification.fault_attribution import AT_FAULT, UNTOLD
+from rlcredit.verification.reward_calls import SIGNATURE, ChatText, RewardCall
 from rlcredit.verification.rewards import Scores
-from rlcredit.verification.user_functions import find_user_fault, find_user_file, require_user_path
-from rlcredit.verification.verifiers import Verdict, make_verdict, require_sandbox
-from rlcredit.verification.worker_pool import Request, WorkerPool
+from rlcredit.verification.user_functions import UserFunction, require_user_path
+from rlcredit.verification.verifiers import Verdict, make_verdict
 
 SETTING = "data.rewards"
 
 VERIFIER = "verifier"
 """Name of the reward that is the score of whatever judges the task."""
 
-ADVICE = "Return None for a completion that it cannot reward"
+MADE_UP = ("", "I do not know.", "Let us think step by step. First of all, the question asks for one thing.")
+"""Completions that functions are tried with, of unequal length, beside a reference."""
+
+LARGEST_REWARD = torch.finfo(torch.float32).max
+
+CONSEQUENCE = "Such completions get the worst reward of their prompt, and at most 0"
 
 ROUNDING = 1e-6
 """How far a sum of weighted rewards may lie below ``solved_at``: 0.7 + 0.2 + 0.1 is less than 1 in floating point."""
@@ -47,11 +42,17 @@ class RewardFunction:
         function: Dotted path of a function ``(prompts, completions, **columns) -> list[float | None]``, or of a class
             whose objects are called so; ``verifier`` is the score of whatever judges the task.
         weight: Factor of its rewards in the sum.
+        locked: Whether it runs in locked processes, for functions that evaluate what completions say. If not, it may do
+            what you may do: ask servers, read files, start processes.
+        seconds: Seconds that a call may take, with one prompt and all its completions; 20, or 3 if it is locked, if
+            None.
 
     """
 
     function: str
     weight: float = 1.0
+    locked: bool = False
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse a weight that is not finite."""
@@ -98,10 +99,12 @@ def _read_reward_function(entry: Any) -> RewardFunction:
         return entry
     if isinstance(entry, str):
         return RewardFunction(entry)
-    if isinstance(entry, Mapping) and "function" in entry and entry.keys() <= {"function", "weight"}:
+    known = {each.name for each in fields(RewardFunction)}
+    if isinstance(entry, Mapping) and "function" in entry and entry.keys() <= known:
         return RewardFunction(**entry)
     raise ValueError(
-        f"{SETTING}: expected the name of a function, or {{function: ..., weight: ...}}, got {entry!r:.80}."
+        f"{SETTING}: expected the name of a function, or {{function: ..., weight: ..., locked: ..., seconds: ...}}, "
+        f"got {entry!r:.80}."
     )
 
 
@@ -149,7 +152,7 @@ def weighted_sums(values: Sequence[Values], weights: Sequence[float]) -> list[fl
         weights: Weight of each function, K of them.
 
     Returns:
-        None where no function applies, and where one could not tell.
+        None where no function applies, where one could not tell, and where float32 cannot hold the sum.
 
     Example:
         >>> weighted_sums([[1.0, 0.0, None, 1.0], [0.5, None, None, UNTOLD]], [1.0, 0.2])
@@ -160,7 +163,7 @@ def weighted_sums(values: Sequence[Values], weights: Sequence[float]) -> list[fl
     for row in zip(*values, strict=True):
         terms = [weight * each for weight, each in zip(weights, row, strict=True) if each is not None]
         total = math.fsum(terms) if all(map(math.isfinite, terms)) else math.nan
-        sums.append(total if terms and math.isfinite(total) else None)
+        sums.append(total if terms and abs(total) <= LARGEST_REWARD else None)
     return sums
 
 
@@ -173,9 +176,9 @@ class RewardSum:
     Args:
         functions: Functions with their weights.
         solved_at: Reward from which a completion is right; if the verifier is one of the functions, it decides.
-        budget: Seconds that a batch may lose to slow completions; see
+        budget: Seconds that a batch may lose to slow completions in locked processes; see
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
-        unsafe: Whether to call them even where the system cannot lock the process that does.
+        unsafe: Whether to call locked ones even where the system cannot lock the process that does.
 
     Raises:
         ValueError: a path is none.
@@ -185,13 +188,14 @@ class RewardSum:
     def __init__(
         self, functions: Sequence[RewardFunction], solved_at: float = 1.0, budget: float = 10.0, unsafe: bool = False
     ) -> None:
-        self.functions, self.solved_at, self.budget, self.folder = functions, solved_at, budget, str(Path.cwd())
-        self.paths = [each.function for each in functions if each.function != VERIFIER]
-        for path in self.paths:
-            require_user_path(SETTING, path, SIGNATURE, "my_rewards.has_format, or verifier for the task's own")
-            require_sandbox(f"{SETTING}: {path}", unsafe)
-        self.worker_pool: WorkerPool | None = None
-        self.warned: set[str] = set()
+        self.functions, self.solved_at = functions, solved_at
+        self.asked: dict[str, UserFunction] = {}
+        for each in functions:
+            if each.function != VERIFIER:
+                example = "my_rewards.has_format, or verifier for the task's own"
+                require_user_path(SETTING, each.function, SIGNATURE, example)
+                how = (each.locked, each.seconds, budget, unsafe)
+                self.asked[each.function] = UserFunction(SETTING, each.function, *how, CONSEQUENCE)
 
     def __str__(self) -> str:
         """Return the sum, and what is right; see :func:`describe_rewards`."""
@@ -211,33 +215,29 @@ class RewardSum:
         ]
 
     @property
-    def files(self) -> list[Path | None]:
-        """File of each function of one's own, found without importing it; None where there is none."""
-        return [find_user_file(path, self.folder) for path in self.paths]
+    def files(self) -> dict[str, Path | None]:
+        """File of each function of one's own by its path, found without importing it; None where there is none."""
+        return {path: function.file for path, function in self.asked.items()}
 
-    def start(self, example: RewardCall) -> None:
-        """Try the functions once with the reference as completion, and start their workers; later calls do nothing.
+    def start(self, *examples: RewardCall) -> None:
+        """Try the functions with references and made-up completions, and start their processes.
+
+        Later calls do nothing.
+
+        Args:
+            examples: One or two calls, of whose prompts the reference is tried as a completion if there is one.
 
         Raises:
             ValueError: with what is wrong with one.
 
         """
-        if self.worker_pool is not None or not self.paths:
-            return
-        example = example._replace(completions=[example.reference])
-        said = f"called with the completion {example.reference!r:.80} to the prompt {example.prompt!r:.80}"
-        for path in self.paths:
-            arguments = (path, self.folder, example)
-            if complaint := find_user_fault(prepare_reward_trial, arguments, said, ADVICE, user_verifier.SECONDS):
-                raise ValueError(f"{SETTING}: {path}: {complaint}.{_explain_form(complaint, example.prompt)}")
-        self.worker_pool = WorkerPool(
-            *(make_reward_judge, self.paths, self.folder, example),
-            timeout=user_verifier.SECONDS,
-            budget=self.budget,
-            alone=build_reference_reward_call,
-            count=count_completions,
-        )
-        self.worker_pool.start_workers()
+        first, last = examples[0], examples[-1]
+        trial = [make_trial_call(first, len(MADE_UP)), make_trial_call(last, 1)]
+        for function in self.asked.values():
+            try:
+                function.start(trial)
+            except ValueError as error:
+                raise ValueError(f"{error}{_explain_form(str(error), first.prompt)}") from None
 
     def score(self, calls: Sequence[RewardCall], judged: Sequence[tuple[Verdict, float | None]]) -> Scores:
         """Return verdicts and rewards of the completions of all calls.
@@ -248,13 +248,18 @@ class RewardSum:
 
         """
         told = iter([UNTOLD if score is None else score for _, score in judged])
-        verified = [[next(told) for _ in call.completions] for call in calls] if judged else []
-        asked = self._ask_functions(calls)
         values: list[list[float | None]] = []
+        if calls:
+            self.start(*calls[:2])
         for each in self.functions:
-            of_calls = verified if each.function == VERIFIER else asked[each.function]
+            if each.function == VERIFIER:
+                of_calls: Iterable[Values] = [[next(told) for _ in call.completions] for call in calls]
+            else:
+                of_calls = [reply.values for reply in self.asked[each.function].judge(calls)]
             values.append([value for one in of_calls for value in replace_faults(one, each.weight)])
         sums = weighted_sums(values, [each.weight for each in self.functions])
+        if any(total is None and _is_told(row) for total, row in zip(sums, zip(*values, strict=True), strict=True)):
+            warn_once(f"{SETTING}: float32 cannot hold some sums of {self}. Such completions are not judged.")
         verdicts = [
             judged[row][0] if judged and total is not None else self._judge_sum(total) for row, total in enumerate(sums)
         ]
@@ -264,55 +269,26 @@ class RewardSum:
     def _judge_sum(self, total: float | None) -> Verdict:
         return make_verdict(total, self.solved_at - ROUNDING)
 
-    def _ask_functions(self, calls: Sequence[RewardCall]) -> dict[str, list[list[float | None]]]:
-        """Return what each function of one's own gives the completions of each call.
 
-        A call that takes too long, or breaks its workers, is repeated completion by completion.
-        """
-        if not calls or not self.paths:
-            return {}
-        self.start(calls[0])
-        assert self.worker_pool is not None
-        requests = [(call.reference, place, call) for place in range(len(self.paths)) for call in calls]
-        answers = self.worker_pool.answer_requests(requests)
-        failed = [number for number, answer in enumerate(answers) if answer is None or {*answer} == {AT_FAULT}]
-        single = [request for number in failed for request in _split_request(requests[number])]
-        alone = iter(self.worker_pool.answer_requests(single))
-        for number in failed:
-            found = [next(alone) for _ in requests[number][2].completions]
-            answers[number] = [UNTOLD if answer is None else answer[0] for answer in found]
-        for (_, place, call), answer in zip(requests, answers, strict=True):
-            self._warn_of_odd_answers(self.paths[place], call, answer)
-        of_each = iter(answers)
-        return {path: [next(of_each) for _ in calls] for path in self.paths}
-
-    def _warn_of_odd_answers(self, path: str, call: RewardCall, answers: Values) -> None:
-        """Say once of a function that it returned NaN or an infinity, or that it fails with the reference, too."""
-        for completion, answer in zip(call.completions, answers, strict=True):
-            if answer is None or math.isfinite(answer) or answer == AT_FAULT or path in self.warned:
-                continue
-            self.warned.add(path)  # one completion is example enough
-            said = f"for the completion {completion!r:.80} to the prompt {call.prompt!r:.80}"
-            done = f"returned NaN or an infinity {said}" if answer == NOT_FINITE else f"fails {said}, or is too slow"
-            warn_once(
-                f"{SETTING}: {path} {done}. Such completions are not judged; return None where it does not apply."
-            )
+def _is_told(row: Values) -> bool:
+    """Whether some function gave a completion a reward, and none failed."""
+    given = [each for each in row if each is not None]
+    return bool(given) and all(map(math.isfinite, given))
 
 
-def _split_request(request: Request) -> Iterator[Request]:
-    reference, place, call = request
-    for completion in call.completions:
-        yield reference, place, call._replace(completions=[completion])
+def make_trial_call(example: RewardCall, made_up: int) -> RewardCall:
+    """Return a call that a function is tried with: the reference if there is one, and made-up completions.
 
+    Args:
+        example: Call whose prompt is asked.
+        made_up: Number of made-up completions; at least two are asked about.
 
-def build_reference_reward_call(reference: ChatText, place: int, call: RewardCall) -> list[Request]:
-    """Return a request that shows whether a function takes long because of the question."""
-    return [(reference, place, call._replace(completions=[reference]))]
-
-
-def count_completions(_: ChatText, __: int, call: RewardCall) -> int:
-    """Return the number of answers to a request."""
-    return len(call.completions)
+    """
+    written: list[ChatText] = [
+        text if isinstance(example.prompt, str) else [{"role": "assistant", "content": text}] for text in MADE_UP
+    ]
+    references = [example.reference] if example.reference else []
+    return example.about([*references, *written[-max(made_up, 2 - len(references)) :]])
 
 
 def _explain_form(complaint: str, prompt: ChatText) -> str:

@@ -102,10 +102,19 @@ def can_lock_process() -> bool:
     return ctypes.CDLL(None).syscall(number, _IS_KNOWN, 0, ctypes.byref(action)) == 0
 
 
+def keep_one_file(descriptor: int) -> None:
+    """Close all files but one; standard input, output and error lead nowhere."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nowhere, standard)
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
 def lock_process(descriptor: int) -> None:
     """Lock this process for good: it keeps one open file, its memory and its clock.
 
-    Whatever else it asks of the kernel fails with PermissionError. Standard input, output and error lead nowhere.
+    Whatever else it asks of the kernel fails with PermissionError.
 
     Args:
         descriptor: File that may still be read and written.
@@ -115,11 +124,7 @@ def lock_process(descriptor: int) -> None:
 
     """
     machine, kernel = platform.machine(), ctypes.CDLL(None, use_errno=True)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for standard in range(3):
-        os.dup2(nowhere, standard)
-    os.closerange(3, descriptor)
-    os.closerange(descriptor + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    keep_one_file(descriptor)
     for name, limit in LIMITS.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
     instructions = build_seccomp_filter(descriptor, machine)

@@ -1,15 +1,25 @@
-"""Verifiers and reward functions of one's own, as the trainer knows them: a dotted path, a file, and a first try."""
+"""Verifiers and reward functions of one's own, as the trainer knows them: tried once, then asked in a process."""
 
-import os
-import pickle
-import subprocess
-import sys
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
+from rlcredit.base.exit_status import RunStopped
+from rlcredit.base.messages import warn_once
 from rlcredit.config.module_source import is_standard_library, locate_module
-from rlcredit.verification.workers import START_TIMEOUT, build_worker_environment
+from rlcredit.verification.fault_attribution import judge_calls
+from rlcredit.verification.user_judge import CONCURRENT_CALLS, Question, make_user_judge
+from rlcredit.verification.verifiers import require_sandbox
+from rlcredit.verification.worker_pool import WorkerPool
+from rlcredit.verification.worker_replies import Outcome, Reply
+from rlcredit.verification.workers import UnmadeJudgeError
+
+LOCKED_SECONDS, UNLOCKED_SECONDS = 3.0, 20.0
+"""Seconds that a call may take, computing or asleep in a locked process, by the clock in one that is not."""
+
+START_SECONDS = 20.0
+"""Seconds that importing a function may compute or sleep; as many as a call where those are more."""
 
 
 def require_user_path(setting: str, path: str, signature: str, example: str) -> None:
@@ -48,40 +58,133 @@ def find_user_file(path: str, folder: str) -> Path | None:
     return Path(spec.origin) if spec and spec.origin else None
 
 
-def find_user_fault(
-    prepare: Callable[..., Callable[[], Any]], arguments: tuple[Any, ...], said: str, advice: str, seconds: float
-) -> str:
-    """Try a user's function in a process of its own, and return its fault; empty if there is none.
+NO_REPLY = Reply((), "the machine gives it no processor")
+
+
+class UserFunction:
+    """A function of a user's, asked in processes of its own about completions of prompts.
 
     Args:
-        prepare: Importable function; called with ``arguments``, it imports the user's function and returns what calls
-            that.
-        arguments: Arguments of ``prepare``.
-        said: What the function is called with, in words.
-        advice: What the function should do where it raises.
-        seconds: Seconds that one call may take.
+        setting: Setting that names it.
+        path: Dotted path of the function or class, in the working directory or wherever Python finds it.
+        locked: Whether its processes are locked, for functions that evaluate what completions say.
+        seconds: Seconds that a call may take; :data:`LOCKED_SECONDS` or :data:`UNLOCKED_SECONDS` if None.
+        budget: Seconds that a batch may lose to slow completions in locked processes; see
+            :class:`~rlcredit.verification.worker_pool.RequestBatch`.
+        unsafe: Whether to ask it even where the system cannot lock the process that does.
+        consequence: What follows for a completion on which it fails, for the warning.
+
+    Raises:
+        ValueError: the system cannot lock a process, or the seconds are not positive.
 
     """
-    end, own = os.pipe()
-    command = [sys.executable, "-P", "-m", "rlcredit.verification.user_judge_trial", str(own)]
-    with open(end, "rb") as answered:
+
+    def __init__(
+        self,
+        setting: str,
+        path: str,
+        locked: bool,
+        seconds: float | None,
+        budget: float,
+        unsafe: bool,
+        consequence: str,
+    ) -> None:
+        if locked:
+            require_sandbox(f"{setting}: {path}", unsafe)
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise ValueError(f"{setting}: {path} has {seconds} seconds, expected a positive number.")
+        self.setting, self.path, self.locked, self.folder = setting, path, locked, str(Path.cwd())
+        self.seconds = seconds or (LOCKED_SECONDS if locked else UNLOCKED_SECONDS)
+        self.budget = budget if locked else math.inf
+        self.consequence = consequence
+        self.pool: WorkerPool | None = None
+        self.is_asynchronous = False
+
+    @property
+    def file(self) -> Path | None:
+        """File of the function's module, found without importing it; None if there is none."""
+        return find_user_file(self.path, self.folder)
+
+    def start(self, trial: Sequence[Question]) -> None:
+        """Start its processes and try it once, under the limits that judging has; later calls do nothing.
+
+        Args:
+            trial: Calls that it is tried with; the first completion of each is the reference, if there is one.
+
+        Raises:
+            ValueError: with what is wrong with it.
+
+        """
+        if self.pool is not None:
+            return
+        self.pool = WorkerPool(
+            *(make_user_judge, self.path, self.folder, self.seconds, self.locked, trial),
+            timeout=self.seconds,
+            budget=self.budget,
+            locked=self.locked,
+            start_seconds=max(START_SECONDS, self.seconds),
+            count=len,
+        )
         try:
-            tried = subprocess.run(
-                command,
-                input=pickle.dumps((prepare, arguments, said, advice, seconds)),
-                pass_fds=[own],
-                env=build_worker_environment(),
-                capture_output=True,
-                timeout=START_TIMEOUT,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"it was not imported within {START_TIMEOUT:g} s"
-        finally:
-            os.close(own)
-        found = answered.read().decode()
-    if tried.returncode == 0:
-        return found
-    last = tried.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    ended = f"it ended its process (status {tried.returncode}) {last}".strip()
-    return f"one example took it longer than {seconds:g} s" if tried.returncode == -14 else ended
+            self.is_asynchronous = self.pool.is_asynchronous()
+        except UnmadeJudgeError as error:
+            self._refuse(f"it cannot be used: {error}")
+        self.pool.concurrent = CONCURRENT_CALLS if self.is_asynchronous else 1
+        tried = [self._try_call(call) for call in trial]
+        if all(value is None for reply in tried for value in reply.values):
+            self._warn(Reply((), "it returned None for all completions that it was tried with"))
+        if crowd := self.pool.find_crowd():
+            self._refuse(crowd)
+
+    def _try_call(self, call: Question) -> Reply:
+        """Refuse what breaks, what returns no answer, and what raises with the reference or with everything."""
+        (reply,) = self._ask([call])
+        if reply is None or reply.outcome is Outcome.ANSWERED:
+            self._warn(reply or NO_REPLY)
+            return reply or NO_REPLY
+        judged = reply
+        if reply.outcome is Outcome.RAISED:
+            (judged,) = judge_calls([call], self._ask)
+        is_bad = [value is not None and not math.isfinite(value) for value in judged.values] or [True]
+        if is_bad[0] if call.reference else all(is_bad):
+            self._refuse(f"{call.describe()}, {reply.fault}")
+        return judged
+
+    def _refuse(self, complaint: str) -> NoReturn:
+        if self.pool is not None:
+            self.pool.stop_workers()
+        self.pool = None
+        raise ValueError(f"{self.setting}: {self.path}: {complaint}.")
+
+    def judge(self, calls: Sequence[Question]) -> list[Reply]:
+        """Return a value for each completion of each call; see :func:`~.fault_attribution.judge_calls`.
+
+        Raises:
+            RunStopped: the function can no longer be imported.
+
+        """
+        try:
+            judged = judge_calls(calls, self._ask)
+        except UnmadeJudgeError as error:
+            raise RunStopped(f"{self.setting}: {self.path}: it can no longer be used: {error}.") from None
+        for reply in judged:
+            self._warn(reply)
+        return judged
+
+    def _ask(self, calls: Sequence[Question]) -> list[Reply | None]:
+        """Ask calls: all at a time if they can wait for each other, and what that gives no reply once more, alone."""
+        assert self.pool is not None
+        if not self.is_asynchronous or len(calls) < 2:
+            return [reply for (reply,) in self.pool.ask_requests([([call],) for call in calls])]
+        (replies,) = self.pool.ask_requests([(calls,)])
+        missing = [place for place, reply in enumerate(replies) if reply is None]
+        again = self.pool.ask_requests([([calls[place]],) for place in missing])
+        for place, (reply,) in zip(missing, again, strict=True):
+            replies[place] = reply
+        return replies
+
+    def _warn(self, reply: Reply) -> None:
+        """Say once of a function that completions break it, and once that it fails itself."""
+        follows = self.consequence if reply.outcome is Outcome.RAISED else "Such completions are not judged"
+        if reply.fault:
+            warn_once(f"{self.setting}: {self.path}: {reply.fault}. {follows}.", f"{self.path} {self.folder} {follows}")

@@ -1,75 +1,180 @@
-"""Call a user's verifier in the judging process: import it by name and convert its answer to a number."""
+"""Call a user's function in the process that judges with it: import it, ask it, and read what it returns."""
 
+import asyncio
+import importlib
 import inspect
-from collections.abc import Callable
-from typing import Any
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
-from rlcredit.verification.fault_attribution import judge_or_blame
-from rlcredit.verification.user_callable import import_user_callable
+from rlcredit.verification.fault_attribution import UserCall, describe_error
+from rlcredit.verification.process_tree import list_descendants
+from rlcredit.verification.worker_replies import Outcome, Reply
 
-SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
+CONCURRENT_CALLS = 32
+"""Calls of an asynchronous function that are awaited at a time."""
+
+_LEAVE_SECONDS = 1.0
+"""Seconds that a process which importing has started may take to end."""
 
 
-def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
-    """Import a verifier; see :func:`~rlcredit.verification.user_callable.import_user_callable`.
+class Question(UserCall, Protocol):
+    """A call that knows how a function is called with it, and what it must return.
+
+    Attributes:
+        misread: Outcome where a function returns something else.
+
+    """
+
+    misread: Outcome
+
+    def describe(self) -> str:
+        """Return the call in words."""
+        ...
+
+    @classmethod
+    def check_signature(cls, function: Callable[..., Any]) -> None:
+        """Refuse a function that cannot be called so.
+
+        Raises:
+            TypeError: with how it is to be called.
+
+        """
+        ...
+
+    def call_function(self, function: Callable[..., Any]) -> Any:
+        """Call a function, and return what it returns."""
+        ...
+
+    def read_values(self, returned: Any) -> Reply:
+        """Return the reply to what the function has returned."""
+        ...
+
+
+def import_user_function(path: str, folder: str) -> Callable[..., Any]:
+    """Import a function, or instantiate a class without arguments.
 
     Args:
         path: Dotted path of the function or class.
         folder: Folder where modules may lie too; the working directory of the run.
 
     Raises:
-        Exception: whatever importing raises.
-        TypeError: it cannot be called as :data:`SIGNATURE` says.
+        BaseException: whatever importing raises.
+        TypeError: it cannot be called, or importing it leaves a process behind.
 
     """
-    verifier = import_user_callable(path, folder, SIGNATURE)
-    try:
-        inspect.signature(verifier).bind("", "", {})
-    except TypeError as error:
-        raise TypeError(f"it cannot be called as {SIGNATURE}: {error}") from None
-    return verifier
+    before = list_descendants(os.getpid())
+    sys.path.append(folder)
+    module, _, name = path.rpartition(".")
+    found = getattr(importlib.import_module(module), name)
+    _refuse_left_processes(before, "importing its module leaves a process behind. Start it in the __init__ of a class")
+    function = found() if inspect.isclass(found) else found
+    if not callable(function):
+        raise TypeError("it is not a function, and its instances cannot be called")
+    return function
 
 
-def read_user_judgement(result: Any) -> float:
-    """Return a verifier's result as a number from 0 to 1.
-
-    Raises:
-        TypeError: it is neither a bool nor such a number.
-
-    Example:
-        >>> read_user_judgement(True), read_user_judgement(0.5)
-        (1.0, 0.5)
-
-    """
-    if not hasattr(result, "__float__") or not 0 <= float(result) <= 1:
-        raise TypeError(f"it returned {result!r:.80}; expected True, False or a number from 0 to 1")
-    return float(result)
+def _refuse_left_processes(before: Sequence[int], complaint: str) -> None:
+    """Refuse processes that go on, but for those before."""
+    end = time.monotonic() + _LEAVE_SECONDS
+    while not set(before).issuperset(list_descendants(os.getpid())):
+        if time.monotonic() > end:
+            raise TypeError(complaint)
+        time.sleep(0.05)
 
 
-def prepare_verifier_trial(path: str, folder: str, example: tuple[str, str, dict[str, Any]]) -> Callable[[], Any]:
-    """Import a verifier, and return what asks it about an example; arguments as for :func:`make_user_judge`."""
-    verifier = load_user_verifier(path, folder)
-    return lambda: read_user_judgement(verifier(*example))
+def is_asynchronous(function: Callable[..., Any]) -> bool:
+    """Whether a function, or an object that can be called, must be awaited."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def make_user_judge(path: str, folder: str, example: tuple[str, str, dict[str, Any]]) -> Callable[..., float | None]:
-    """Return the verifier; made in the worker, where it is asked once before the process is locked.
-
-    What raises because of the completion scores 0; what raises with the reference as completion too is not judged.
+class UserJudge:
+    """A user's function in the process that judges with it.
 
     Args:
-        path: Dotted path of the verifier, see :func:`load_user_verifier`.
-        folder: Folder that it is imported from, see :func:`load_user_verifier`.
-        example: Completion, answer and metadata, so that what is imported late has been imported.
+        function: Function, or object that can be called.
+        seconds: Seconds that one call of an asynchronous function may take.
+        hint: What is added where it raises.
 
     """
-    verifier = load_user_verifier(path, folder)
-    read_user_judgement(verifier(*example))
 
-    def judge(completion: str, answer: str, metadata: dict[str, Any]) -> float | None:
-        return judge_or_blame(
-            lambda: read_user_judgement(verifier(completion, answer, metadata)),
-            lambda: read_user_judgement(verifier(answer, answer, metadata)),
+    def __init__(self, function: Callable[..., Any], seconds: float, hint: str = "") -> None:
+        self.function, self.seconds, self.hint = function, seconds, hint
+        self.is_asynchronous = is_asynchronous(function)
+        self.loop = asyncio.new_event_loop() if self.is_asynchronous else None
+
+    def __call__(self, calls: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        """Yield the reply to each call with its place, as they come."""
+        if self.loop is None:
+            yield from enumerate(map(self._ask_function, calls))
+            return
+        places = asyncio.Semaphore(CONCURRENT_CALLS)
+        waiting = {self.loop.create_task(self._await_function(call, places)): at for at, call in enumerate(calls)}
+        while waiting:
+            ended, _ = self.loop.run_until_complete(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
+            yield from [(waiting.pop(task), task.result()) for task in ended]
+
+    def _ask_function(self, call: Question) -> Reply:
+        try:
+            returned = call.call_function(self.function)
+        except BaseException as error:  # noqa: BLE001  (a completion may make a function raise anything)
+            return self._describe_failure(error)
+        if inspect.iscoroutine(returned):
+            returned.close()
+            return Reply((), "it returned a coroutine. Define it by `async def`", Outcome.MISREAD)
+        return self._read_values(call, returned)
+
+    async def _await_function(self, call: Question, places: asyncio.Semaphore) -> Reply:
+        async with places:
+            limit = asyncio.timeout(self.seconds)
+            try:
+                async with limit:
+                    returned = await call.call_function(self.function)
+            except BaseException as error:  # noqa: BLE001  (a completion may make a function raise anything)
+                late = Reply((), f"it took longer than {self.seconds:g} s", Outcome.BROKEN)
+                return late if limit.expired() else self._describe_failure(error)
+        return self._read_values(call, returned)
+
+    def _read_values(self, call: Question, returned: Any) -> Reply:
+        try:
+            return call.read_values(returned)
+        except Exception as error:  # noqa: BLE001  (what it returned may raise anything when it is read)
+            return Reply((), describe_error(error), call.misread)
+
+    def _describe_failure(self, error: BaseException) -> Reply:
+        return Reply((), describe_error(error) + self.hint, Outcome.RAISED)
+
+
+def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial: Sequence[Question]) -> UserJudge:
+    """Return what asks a function; made in the worker, or before its copies are locked.
+
+    Args:
+        path: Dotted path of the function or class.
+        folder: Folder that it is imported from; see :func:`import_user_function`.
+        seconds: Seconds that one call of an asynchronous function may take.
+        locked: Whether the process will be locked; the function is then asked once before, so that what it imports
+            late has been imported.
+        trial: Calls that it is asked then.
+
+    Raises:
+        BaseException: whatever importing raises.
+        TypeError: it cannot be called as the calls are.
+
+    """
+    before = list_descendants(os.getpid())
+    function = import_user_function(path, folder)
+    trial[0].check_signature(function)
+    judge = UserJudge(function, seconds)
+    if locked and judge.is_asynchronous:
+        raise TypeError("it is asynchronous, and a locked process can wait for nothing. Set `locked: false`")
+    is_warm = locked and all(reply.values for _, reply in judge(trial))
+    if locked:
+        _refuse_left_processes(before, "it leaves a process behind, and a locked process has none. Set `locked: false`")
+    if is_warm:
+        judge.hint = (
+            " in a locked process, which can open and import nothing. Import at the top of its module, read files in "
+            "the __init__ of a class, or set `locked: false`"
         )
-
     return judge

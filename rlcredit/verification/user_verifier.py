@@ -1,26 +1,103 @@
-"""Judge with a user's function, in locked processes."""
+"""Judge with a user's function, in processes of its own."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
-from rlcredit.verification.user_functions import find_user_fault, find_user_file, require_user_path
-from rlcredit.verification.user_judge import SIGNATURE, make_user_judge, prepare_verifier_trial
-from rlcredit.verification.verifiers import Verdict, make_verdict, require_sandbox
-from rlcredit.verification.worker_pool import WorkerPool
+from rlcredit.verification.fault_attribution import AT_FAULT
+from rlcredit.verification.user_functions import UserFunction, require_user_path
+from rlcredit.verification.verifiers import Verdict, make_verdict
+from rlcredit.verification.worker_replies import Outcome, Reply
 
-ADVICE = "Return False for a completion that it cannot read"
+SETTING = "data.verifier"
 
-SECONDS = 3.0
-"""Seconds that the verifier may take for a completion, computing or asleep."""
+SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
+
+MADE_UP = "I do not know."
+"""Completion that a verifier is tried with where there is no answer."""
 
 JudgeCall = tuple[str, str, dict[str, Any]]
 """Completion, answer, metadata."""
 
 
-def build_reference_call(_: str, answer: str, metadata: dict[str, Any]) -> list[JudgeCall]:
-    """Return a call that shows whether a verifier takes long because of the question."""
-    return [(answer, answer, metadata)]
+class VerifierCall(NamedTuple):
+    """What a verifier is called with.
+
+    Attributes:
+        completions: The completion.
+        reference: Answer of its question; empty where there is none.
+        metadata: Metadata of its question.
+
+    """
+
+    completions: Sequence[str]
+    reference: str
+    metadata: Mapping[str, Any]
+    misread = Outcome.RAISED  # no field: a completion may be what makes it return something else
+
+    def about(self, completions: Sequence[str]) -> Self:
+        """Return the same call about another completion."""
+        return self._replace(completions=completions)
+
+    def describe(self) -> str:
+        """Return the call in words."""
+        return f"called with the completion {self.completions[0]!r:.80} and the answer {self.reference!r:.80}"
+
+    @classmethod
+    def check_signature(cls, function: Callable[..., Any]) -> None:
+        """Refuse a function that does not take three arguments.
+
+        Raises:
+            TypeError: with what they are.
+
+        """
+        try:
+            inspect.signature(function).bind("", "", {})
+        except TypeError as error:
+            raise TypeError(f"it cannot be called as {SIGNATURE}: {error}") from None
+
+    def call_function(self, function: Callable[..., Any]) -> Any:
+        """Call a verifier."""
+        return function(self.completions[0], self.reference, self.metadata)
+
+    def read_values(self, returned: Any) -> Reply:
+        """Return the reply to a judgement; see :func:`read_user_judgement`."""
+        return Reply([read_user_judgement(returned)])
+
+
+def read_user_judgement(result: Any) -> float:
+    """Return a verifier's result as a number from 0 to 1.
+
+    Raises:
+        TypeError: it is neither a bool nor such a number.
+
+    Example:
+        >>> read_user_judgement(True), read_user_judgement(0.5)
+        (1.0, 0.5)
+
+    """
+    if not hasattr(result, "__float__") or not 0 <= float(result) <= 1:
+        raise TypeError(f"it returned {result!r:.80}; expected True, False or a number from 0 to 1")
+    return float(result)
+
+
+@dataclass(frozen=True)
+class VerifierFunction:
+    """A verifier of one's own, and how it is run.
+
+    Args:
+        function: Dotted path of a function ``(completion: str, answer: str, metadata: dict) -> bool | float``, or of a
+            class whose objects are called so.
+        locked: Whether it runs in locked processes, in which a completion that it evaluates can do nothing.
+        seconds: Seconds that a completion may take; 3, or 20 if it is not locked, if None.
+
+    """
+
+    function: str
+    locked: bool = True
+    seconds: float | None = None
 
 
 class UserVerifier:
@@ -31,7 +108,8 @@ class UserVerifier:
     unjudged.
 
     Args:
-        path: Dotted path of the function or class, in the working directory or wherever Python finds it.
+        path: Dotted path of the function or class, in the working directory or wherever Python finds it; or that with
+            how it is run.
         budget: Seconds that a batch may lose to slow completions, which share them; see
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
         unsafe: Whether to ask it even where the system cannot lock the process that does.
@@ -42,38 +120,32 @@ class UserVerifier:
 
     """
 
-    def __init__(self, path: str, budget: float = 10.0, unsafe: bool = False, solved_at: float = 1.0) -> None:
-        require_user_path("data.verifier", path, SIGNATURE, "my_verifier.judge for judge in my_verifier.py")
-        require_sandbox(f"data.verifier: {path}", unsafe)
-        self.path, self.budget, self.folder = path, budget, str(Path.cwd())
-        self.solved_at = solved_at
-        self.worker_pool: WorkerPool | None = None
+    def __init__(
+        self, path: str | VerifierFunction, budget: float = 10.0, unsafe: bool = False, solved_at: float = 1.0
+    ) -> None:
+        chosen = path if isinstance(path, VerifierFunction) else VerifierFunction(path)
+        self.path, self.solved_at = chosen.function, solved_at
+        require_user_path(SETTING, self.path, SIGNATURE, "my_verifier.judge for judge in my_verifier.py")
+        self.function = UserFunction(
+            SETTING, self.path, chosen.locked, chosen.seconds, budget, unsafe, "Such completions are wrong"
+        )
 
     @property
     def file(self) -> Path | None:
         """File of the verifier's module, found without importing it; None if there is none."""
-        return find_user_file(self.path, self.folder)
+        return self.function.file
 
-    def start(self, answer: str, metadata: dict[str, Any]) -> None:
-        """Try it once with the reference as completion, and start its workers; later calls do nothing.
+    def start(self, *questions: tuple[str, dict[str, Any]]) -> None:
+        """Try it with references as completions, and start its processes; later calls do nothing.
+
+        Args:
+            questions: Answer and metadata of some questions.
 
         Raises:
             ValueError: with what is wrong with it.
 
         """
-        if self.worker_pool is None:
-            example = (answer, answer, metadata)
-            said = f"called with the completion {answer!r:.80} with the answer {answer!r:.80}"
-            arguments = (self.path, self.folder, example)
-            if complaint := find_user_fault(prepare_verifier_trial, arguments, said, ADVICE, SECONDS):
-                raise ValueError(f"data.verifier: {self.path}: {complaint}.")
-            self.worker_pool = WorkerPool(
-                *(make_user_judge, *arguments),
-                timeout=SECONDS,
-                budget=self.budget,
-                alone=build_reference_call,
-            )
-            self.worker_pool.start_workers()
+        self.function.start([VerifierCall([answer or MADE_UP], answer, metadata) for answer, metadata in questions])
 
     def judge(self, calls: Sequence[JudgeCall]) -> list[Verdict]:
         """Judge each completion; equal ones are asked once."""
@@ -81,11 +153,17 @@ class UserVerifier:
 
     def score_completions(self, calls: Sequence[JudgeCall]) -> list[float | None]:
         """Return the score of each completion from 0 to 1, None where it could not tell; equal ones are asked once."""
-        if not calls:
-            return []
-        self.start(*calls[0][1:])
-        assert self.worker_pool is not None
         keys = [(completion, answer, id(metadata)) for completion, answer, metadata in calls]
         asked = dict(zip(keys, calls, strict=True))
-        scores = dict(zip(asked, self.worker_pool.answer_requests(list(asked.values())), strict=True))
+        if calls:
+            self.start(calls[0][1:])
+        replies = self.function.judge(
+            [VerifierCall([text], answer, metadata) for text, answer, metadata in asked.values()]
+        )
+        scores = dict(zip(asked, (_read_score(reply.values[0]) for reply in replies), strict=True))
         return [scores[key] for key in keys]
+
+
+def _read_score(value: float | None) -> float | None:
+    """Return zero for a completion that is at fault, None where nobody can tell."""
+    return 0.0 if value == AT_FAULT else None if value != value else value

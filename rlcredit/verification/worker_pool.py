@@ -1,5 +1,6 @@
 """Requests in progress: which worker has which, how long each may take, and what they have cost."""
 
+import math
 import pickle
 import select
 import time
@@ -8,18 +9,30 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rlcredit.base.messages import warn_once
-from rlcredit.verification.fault_attribution import AT_FAULT
-from rlcredit.verification.worker_process import Answer
+from rlcredit.verification.process_tree import CROWD_FAULT, WATCH_INTERVAL, list_descendants
+from rlcredit.verification.worker_process import GRACE, Make
+from rlcredit.verification.worker_replies import Outcome, Reply
 from rlcredit.verification.workers import (
+    START_TIMEOUT,
     JudgeWorker,
     RequestTimeoutError,
     StalledWorkerError,
+    UnmadeJudgeError,
     WorkerError,
     WorkerTemplate,
 )
 
 NORMAL = 0.1
 """Seconds that any request may take, whatever the others of its batch have cost."""
+
+
+Request = tuple[Any, ...]
+"""Arguments of what answers."""
+
+
+def count_one_call(*_: Any) -> int:
+    """Return one: most requests are one call."""
+    return 1
 
 
 class PendingRequest:
@@ -40,28 +53,24 @@ class RequestBatch:
     share what is left, as long as that gives each more time. So the quick never wait for the slow, and in which order
     they come changes nothing.
 
-    A request that breaks a worker is asked once more, after all others. If it breaks a second worker, the request is at
-    fault, and its answer is 0. A worker that stood still (the system stopped it, or gave it no processor) says nothing
-    about the request: after two of them there is no answer.
+    A request that breaks a worker is asked once more, after all others. If it breaks a
+    second worker, the request is at fault, and so says its reply. A worker that stood still (the system stopped it, or
+    gave it no processor) says nothing about the request: after two of them there is no reply. A request of several
+    calls is asked once: what has no reply when it breaks or is late stays without.
 
     Args:
         requests: Arguments of each request.
         timeout: Seconds that one request may take at most.
         budget: Seconds that all requests may take together, beyond :data:`NORMAL` each.
-        count: Function from the arguments of a request to the number of its answers, which are then a list, all
-            :data:`~rlcredit.verification.fault_attribution.AT_FAULT` if the request is; one answer each if None.
+        count: Function from the arguments of a request to the number of its calls.
 
     """
 
     def __init__(
-        self,
-        requests: Sequence[tuple[Any, ...]],
-        timeout: float,
-        budget: float,
-        count: Callable[..., int] | None = None,
+        self, requests: Sequence[Request], timeout: float, budget: float, count: Callable[..., int] = count_one_call
     ) -> None:
-        self.count = count
-        self.answers: list[Any] = [None] * len(requests)
+        self.counts = [count(*request) for request in requests]
+        self.replies: list[list[Reply | None]] = [[None] * calls for calls in self.counts]
         self.waiting = deque(PendingRequest(place, request) for place, request in enumerate(requests))
         self.asked: dict[JudgeWorker, PendingRequest] = {}
         self.late: list[PendingRequest] = []
@@ -85,24 +94,33 @@ class RequestBatch:
     def _share_budget(self, requests: int) -> float:
         return min(self.timeout, max(NORMAL, self.left / max(1, requests)))
 
-    def assign_next(self, worker: JudgeWorker) -> None:
-        """Give a worker the next request."""
+    def assign_next(self, worker: JudgeWorker, concurrent: int) -> None:
+        """Give a worker the next request.
+
+        Args:
+            worker: Worker that has nothing to do.
+            concurrent: Calls of a request that it handles at a time.
+
+        """
         self.begun = self.begun or time.monotonic()
         self.asked[worker] = pending = self.waiting.popleft()
-        answers = self.count(*pending.request) if self.count else 1
-        worker.send_request(*pending.request, limit=self.limit, patience=self.timeout, answers=answers)
+        calls = self.counts[pending.place]
+        limit = self.limit * math.ceil(calls / concurrent) + (GRACE if concurrent > 1 else 0.0)
+        worker.send_request(*pending.request, limit=limit, patience=max(limit, self.timeout), calls=calls)
 
-    def record_answers(self, worker: JudgeWorker, answers: list[float | None]) -> None:
-        """Record what a worker has answered."""
-        self.answers[self._take_request(worker).place] = answers if self.count else answers[0]
+    def record_replies(self, worker: JudgeWorker) -> None:
+        """Record what a worker has replied."""
+        self.replies[self._take_request(worker).place] = worker.replies
 
-    def blame_request(self, pending: PendingRequest) -> None:
+    def blame_request(self, pending: PendingRequest, fault: str) -> None:
         """Record that a request is itself at fault."""
-        self.answers[pending.place] = [AT_FAULT] * self.count(*pending.request) if self.count else 0.0
+        if self.counts[pending.place] == 1:
+            self.replies[pending.place] = [Reply((), fault, Outcome.BROKEN)]
 
     def requeue_or_decide(self, worker: JudgeWorker, failure: WorkerError) -> None:
         """Queue the request of a worker that has failed again, or decide its answer."""
         pending = self._take_request(worker)
+        self.replies[pending.place] = worker.replies
         if isinstance(failure, RequestTimeoutError):
             self.late.append(pending)
         elif isinstance(failure, StalledWorkerError):
@@ -112,8 +130,8 @@ class RequestBatch:
                 self.waiting.append(pending)
         else:
             pending.failures += 1
-            if pending.failures > 1:
-                self.blame_request(pending)
+            if pending.failures > 1 or self.counts[pending.place] > 1:
+                self.blame_request(pending, str(failure))
             else:
                 self.waiting.append(pending)
 
@@ -135,9 +153,6 @@ HELP_AFTER = 0.5
 
 _TICK = 0.05
 
-Request = tuple[Any, ...]
-"""Arguments of what answers."""
-
 
 def build_no_requests(*_: Any) -> Sequence[Request]:
     """Return no request for the reference alone: a request that runs out of time is itself at fault."""
@@ -150,31 +165,41 @@ class WorkerPool:
     Args:
         make: Function that makes a judge, see :class:`~rlcredit.verification.workers.WorkerTemplate`.
         arguments: Arguments of ``make``.
-        timeout: Seconds that one request may compute or sleep.
+        timeout: Seconds that one call may compute or sleep.
         budget: Seconds that the requests of a batch may compute or sleep together, beyond a tenth of a second each; see
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
         alone: Function that returns requests about the reference of a request that has run out of time, the reference
             in front. If one of them runs out of it too, the reference is to blame and the answer is None; it is 0
             otherwise.
-        count: Function from the arguments of a request to the number of its answers; see :class:`RequestBatch`.
+        locked: Whether workers are locked. What is not locked has a single worker, and all that it has started ends
+            with it.
+        start_seconds: Seconds that the judge may compute or sleep while it is made.
+        count: Function from the arguments of a request to the number of its calls.
+        concurrent: Calls of a request that a worker handles at a time.
 
     """
 
     def __init__(
         self,
-        make: Callable[..., Callable[..., Answer]],
+        make: Make,
         *arguments: Any,
         timeout: float = 3.0,
         budget: float = 10.0,
         alone: Callable[..., Sequence[Request]] = build_no_requests,
-        count: Callable[..., int] | None = None,
+        locked: bool = True,
+        start_seconds: float = START_TIMEOUT,
+        count: Callable[..., int] = count_one_call,
+        concurrent: int = 1,
     ) -> None:
         self.make = make
         self.arguments = arguments
         self.timeout = timeout
         self.budget = budget
         self.alone = alone
+        self.locked = locked
+        self.start_seconds = start_seconds
         self.count = count
+        self.concurrent = concurrent
         self.template: WorkerTemplate | None = None
         self.workers: list[JudgeWorker] = []
         self.wanted = 1
@@ -183,41 +208,70 @@ class WorkerPool:
     def start_workers(self) -> None:
         """Start the workers that are missing, in the background."""
         if self.template is None or self.template.has_ended():
-            self.template = WorkerTemplate(self.make, *self.arguments)
+            self.template = WorkerTemplate(self.make, *self.arguments, locked=self.locked)
         while len(self.workers) < self.wanted:
-            self.workers.append(JudgeWorker(self.template))
+            self.workers.append(JudgeWorker(self.template, self.start_seconds))
 
-    def answer_requests(self, requests: Sequence[Request]) -> list[Any]:
-        """Return an answer to each request, in order; None if it could not be judged."""
+    def is_asynchronous(self) -> bool:
+        """Whether the judge can handle several calls at a time; waits until it is made.
+
+        Raises:
+            UnmadeJudgeError: it cannot be made, or its process has ended twice before it was.
+
+        """
+        self._ask_until(lambda: any(worker.ready for worker in self.workers), RequestBatch([], 0.0, 0.0))
+        return any(worker.is_asynchronous for worker in self.workers)
+
+    def answer_requests(self, requests: Sequence[Request]) -> list[float | None]:
+        """Return an answer to each request of one call, in order; None if it could not be judged.
+
+        Raises:
+            RuntimeError: there is no judge.
+
+        """
+        try:
+            return [_read_answer(reply) for (reply,) in self.ask_requests(requests)]
+        except UnmadeJudgeError as error:
+            made = f"{self.make.__module__}.{self.make.__name__}"
+            raise RuntimeError(f"{made}: {error}. Memory, or the number of processes, may be limited here.") from None
+
+    def ask_requests(self, requests: Sequence[Request]) -> list[list[Reply | None]]:
+        """Return the replies to each request, in order; None for a call that could not be judged.
+
+        Raises:
+            UnmadeJudgeError: there is no judge.
+
+        """
         batch = self._ask_batch(RequestBatch(requests, self.timeout, self.budget, self.count))
         if batch.late:
             self._decide_timed_out(batch)
-        return batch.answers
+        return batch.replies
 
     def _ask_batch(self, batch: RequestBatch) -> RequestBatch:
-        while batch.advance_round():
-            self.start_workers()
-            self._assign_requests(batch)
-            self._wait_for_answers()
-            for worker in [worker for worker in self.workers if worker.busy]:
-                self._take_answer(worker, batch)
-            if batch.measure_duration() > HELP_AFTER:
-                self.wanted = SIZE
-        if batch.answers:
+        self._ask_until(lambda: not batch.advance_round(), batch)
+        if batch.replies:
             self.start_workers()  # before the next batch needs them
         return batch
+
+    def _ask_until(self, is_over: Callable[[], bool], batch: RequestBatch) -> None:
+        while not is_over():
+            self.start_workers()
+            self._assign_requests(batch)
+            self._wait_for_replies()
+            for worker in [worker for worker in self.workers if worker.busy]:
+                self._take_replies(worker, batch)
+            if batch.measure_duration() > HELP_AFTER and self.locked:
+                self.wanted = SIZE
 
     def _decide_timed_out(self, batch: RequestBatch) -> None:
         """Decide requests that ran out of time: wrong, unless the reference alone needs as long."""
         alone = [{pickle.dumps(request): request for request in self.alone(*pending.request)} for pending in batch.late]
         distinct = {key: request for requests in alone for key, request in requests.items()}
-        asked = self._ask_batch(
-            RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct), self.count)
-        )
-        known = dict(zip(distinct, asked.answers, strict=True))
+        asked = self._ask_batch(RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
+        known = dict(zip(distinct, asked.replies, strict=True))
         for pending, requests in zip(batch.late, alone, strict=True):
-            if all(known[key] is not None for key in requests):
-                batch.blame_request(pending)
+            if all(_read_answer(known[key][0]) is not None for key in requests):
+                batch.blame_request(pending, f"it took longer than {batch.limit:g} s")
             elif batch.limit == self.timeout:
                 reference = next(iter(requests.values()))[0]
                 warn_once(
@@ -231,38 +285,64 @@ class WorkerPool:
             if not worker.is_silent():
                 self._dismiss_worker(worker)
             elif batch.waiting and len(batch.asked) < SIZE - 1:
-                batch.assign_next(worker)
+                batch.assign_next(worker, self.concurrent)
 
-    def _wait_for_answers(self) -> None:
+    def _wait_for_replies(self) -> None:
         poll = select.poll()
         for worker in self.workers:
             poll.register(worker.socket, (select.POLLIN * worker.busy) | (select.POLLOUT * bool(worker.unsent)))
         poll.poll(1000 * _TICK)
 
-    def _take_answer(self, worker: JudgeWorker, batch: RequestBatch) -> None:
-        """Record what a worker has answered, if anything, and replace a worker that cannot answer."""
+    def _take_replies(self, worker: JudgeWorker, batch: RequestBatch) -> None:
+        """Record what a worker has replied, if anything, and replace a worker that cannot reply."""
+        was_ready = worker.ready
         try:
-            answers = worker.receive_answers()
+            is_answered = worker.receive_replies()
         except WorkerError as failure:
+            self._dismiss_worker(worker)
             if worker in batch.asked:
                 batch.requeue_or_decide(worker, failure)
-            else:
-                self._count_unstarted(worker)
-            self._dismiss_worker(worker)
+            elif not was_ready:
+                self._count_unstarted(worker, failure)
             return
-        if answers and worker in batch.asked:
-            batch.record_answers(worker, answers)
-        self.unstarted *= not answers
+        if is_answered and was_ready:
+            batch.record_replies(worker)
+        self.unstarted *= not is_answered
 
-    def _count_unstarted(self, worker: JudgeWorker) -> None:
+    def _count_unstarted(self, worker: JudgeWorker, failure: WorkerError) -> None:
+        """Count judges that were not made; raise at the second, or at once if another try would be the same."""
         self.unstarted += worker.template is self.template  # several workers may fail with one template
+        worker.template.stop()
         self.template = None
-        if self.unstarted > 1:
-            raise RuntimeError(
-                f"The process of {self.make.__module__}.{self.make.__name__} ended before it was ready, twice. What it "
-                "wrote to standard error says why; or memory, or the number of processes, is limited here."
-            )
+        if self.unstarted > 1 or type(failure) is not WorkerError or str(failure) == CROWD_FAULT:
+            self.unstarted = 0
+            raise UnmadeJudgeError(str(failure))
+
+    def find_crowd(self) -> str:
+        """Return what is wrong if processes that a judge has left behind go on to multiply; empty otherwise."""
+        template, seen = self.template, 1
+        while template and not self.locked and (count := len(list_descendants(template.process.pid))) > seen:
+            seen = count
+            time.sleep(3 * WATCH_INTERVAL)
+            if template.explain_end() == CROWD_FAULT:
+                return CROWD_FAULT
+        return ""
+
+    def stop_workers(self) -> None:
+        """End all processes."""
+        for worker in self.workers:
+            worker.stop()
+        if self.template is not None:
+            self.template.stop()
+        self.workers, self.template = [], None
 
     def _dismiss_worker(self, worker: JudgeWorker) -> None:
         self.workers.remove(worker)
+        if not self.locked:
+            worker.template.stop()  # and with it what its only worker has started
         worker.stop()
+
+
+def _read_answer(reply: Reply | None) -> float | None:
+    """Return the answer to a request of one call: 0 if it is itself at fault, None if it could not be judged."""
+    return None if reply is None else reply.values[0] if reply.values else 0.0

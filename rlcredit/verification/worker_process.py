@@ -1,7 +1,6 @@
 """The worker's side: make the judge, then fork; each copy is locked and answers requests."""
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import os
@@ -12,24 +11,27 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from importlib.abc import MetaPathFinder
 from typing import Any
 
 from rlcredit.verification import sandbox
+from rlcredit.verification.fault_attribution import describe_error
+from rlcredit.verification.process_tree import adopt_orphans, set_death_signal, watch_parent, watch_worker
+from rlcredit.verification.worker_replies import Outcome, Reply, pack_reply
 
 REQUEST = struct.Struct("<QdI")
 """Number, processor seconds it may take, bytes that follow; those are pickled, by the trainer for the worker only."""
 
-ANSWER = struct.Struct("<Q?d")
-"""Number, whether there is an answer, the answer; one after the other where a request has several answers. Nothing that
-a worker says is ever unpickled."""
+Answer = float | None | Iterator[tuple[int, Reply]]
+"""A number, or none; replies with their places where a request asks for several."""
 
-Answer = float | list[float | None] | None
-"""A number, or none; several where the request asks for several."""
+Make = Callable[..., Callable[..., Answer]]
+"""Function that makes a judge in the process that asks it."""
 
 GRACE = 1.0
-"""Processor seconds after its time at which a worker ends itself, if nothing else has ended it."""
+"""Seconds after its time at which a worker ends itself, if nothing else has ended it."""
 
 
 class LateImportError(Exception):
@@ -50,61 +52,100 @@ class LateImportBlocker(MetaPathFinder):
 
 
 def serve_worker_copies(descriptor: int, parent: int) -> None:
-    """Receive a factory, make the judge, and become a worker on every socket that is sent; runs in the main thread.
+    """Receive a factory, and become a worker on every socket that is sent; runs in the main thread.
 
-    The process itself never sees an answer. A copy takes milliseconds, where imports take seconds.
+    A locked judge is made once, before its copies, and its process never sees an answer: a copy takes milliseconds,
+    where imports take seconds. What is not locked is made by its one worker, and this process watches that.
     """
-    _die_with_parent(parent)
-    make, arguments = pickle.loads(
+    control, own = socket.socket(fileno=descriptor), os.getpid()
+    sandbox.keep_one_file(descriptor)
+    adopt_orphans()
+    make, arguments, locked = pickle.loads(
         _receive_bytes(descriptor, REQUEST.unpack(_receive_bytes(descriptor, REQUEST.size))[2])
     )
-    answer = make(*arguments)
-    gc.collect()
-    gc.freeze()  # what collections do not touch stays shared
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for copies that have ended
-    control, own = socket.socket(fileno=descriptor), os.getpid()
+    set_death_signal(parent, signal.SIGKILL if locked else signal.SIGTERM)
+    prepare = partial(_make_judge, make, arguments)
+    if locked:
+        if not (watcher := os.fork()):
+            watch_parent(own, control)
+        made = prepare()
+        os.kill(watcher, signal.SIGKILL)
+        os.waitpid(watcher, 0)
+        prepare = lambda: made  # noqa: E731  (a copy has it already)
+        gc.collect()
+        gc.freeze()  # what collections do not touch stays shared
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for copies that have ended
     while True:
         sent, workers, _, _ = socket.recv_fds(control, 1, 1)
         if not sent:
             os._exit(0)  # the trainer is gone
-        if not os.fork():
-            _die_with_parent(own)
+        if not (worker := os.fork()):
+            os.setsid()
+            set_death_signal(own)
             os.dup2(workers[0], descriptor)
             os.close(workers[0])
-            serve_requests(descriptor, answer)
+            serve_requests(descriptor, prepare, locked)
         os.close(workers[0])
+        if not locked:
+            watch_worker(worker, control)
 
 
-def _die_with_parent(parent: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: do not outlive the thread that started it
-        if os.getppid() != parent:
-            os._exit(0)  # the parent died before the line above
+def _make_judge(make: Make, arguments: Sequence[Any]) -> Callable[..., Answer] | str:
+    """Return the judge, or what is wrong with it."""
+    own = os.getpid()
+    try:
+        judge = make(*arguments)
+    except BaseException as error:  # noqa: BLE001  (importing runs the user's code)
+        return describe_error(error)
+    if os.getpid() != own:
+        os._exit(0)  # a process that importing has forked
+    return judge
 
 
-def serve_requests(descriptor: int, answer: Callable[..., Answer]) -> None:
-    """Send this process's number, lock it, and answer until the other end closes."""
-    _send_answer(descriptor, 0, float(os.getpid()))
-    if sandbox.can_lock_process():
+def serve_requests(descriptor: int, prepare: Callable[[], Callable[..., Answer] | str], locked: bool) -> None:
+    """Say this process's number, get the judge, lock the process, and answer until the other end closes.
+
+    Args:
+        descriptor: Connection to the trainer.
+        prepare: Function that returns the judge, or what is wrong with it.
+        locked: Whether the process is locked before its first request.
+
+    """
+    own = os.getpid()
+    _send_reply(descriptor, 0, 0, Reply([float(own)]))
+    if not locked:
+        adopt_orphans()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    judge = prepare()
+    if isinstance(judge, str):
+        _send_reply(descriptor, 0, 1, Reply((), judge, Outcome.BROKEN))
+        os._exit(0)
+    if locked and sandbox.can_lock_process():
         sandbox.lock_process(descriptor)
         sys.meta_path.insert(0, LateImportBlocker())
-    elif sys.platform == "linux":
+    elif locked and sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (sandbox.MEMORY, sandbox.MEMORY))
+    _send_reply(descriptor, 0, 1, Reply([float(getattr(judge, "is_asynchronous", False))]))
     while True:
         number, seconds, size = REQUEST.unpack(_receive_bytes(descriptor, REQUEST.size))
         arguments = pickle.loads(_receive_bytes(descriptor, size))
-        signal.setitimer(signal.ITIMER_PROF, seconds + GRACE)
-        answered = answer(*arguments)
+        signal.setitimer(signal.ITIMER_PROF, (seconds + GRACE) * locked)
+        answered = judge(*arguments)
+        replies = answered if isinstance(answered, Iterator) else [(0, Reply([answered]))]
+        for place, reply in replies:
+            if not locked and os.getpid() != own:
+                os._exit(0)  # a process that the function has forked, and that came back from it
+            _send_reply(descriptor, number, place, reply)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        _send_answer(descriptor, number, answered)
 
 
-def _send_answer(descriptor: int, number: int, answer: Answer) -> None:
-    scores = answer if isinstance(answer, list) else [answer]
+def _send_reply(descriptor: int, number: int, place: int, reply: Reply) -> None:
+    content = pack_reply(number, place, reply)
     try:
-        os.write(descriptor, b"".join(ANSWER.pack(number, score is not None, score or 0.0) for score in scores))
-    except BrokenPipeError:
-        os._exit(0)  # the trainer is gone
+        while content:
+            content = content[os.write(descriptor, content) :]
+    except OSError:
+        os._exit(0)  # the trainer is gone, or the function has closed what is not its own
 
 
 def _receive_bytes(descriptor: int, size: int) -> bytes:

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import time
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rlcredit.verification.worker_process import ANSWER, REQUEST, Answer
+from rlcredit.verification.process_tree import CROWD_FAULT, end_process_tree
+from rlcredit.verification.worker_process import REQUEST, Make
+from rlcredit.verification.worker_replies import ForgedReplyError, Reply, take_replies
 
 START_TIMEOUT = 120.0
 """Seconds."""
@@ -25,12 +26,18 @@ PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONHOME")
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+_PIECE = 2**20
+"""Bytes that are read at a time."""
+
+_PATIENCE = 10.0
+"""Seconds in which a template that watches its worker ends what that has started."""
+
 _LONGEST_LOOK = 0.5
 """Seconds between two looks at a worker that count as waiting; beyond them the trainer itself stood still."""
 
 
 class WorkerError(Exception):
-    """The process died, or sent something other than an answer."""
+    """The process died, or sent something other than a reply; with what is known of it."""
 
 
 class RequestTimeoutError(WorkerError):
@@ -41,18 +48,29 @@ class StalledWorkerError(WorkerError):
     """The system has stopped the process, or gives it no processor."""
 
 
+class UnmadeJudgeError(WorkerError):
+    """The judge could not be made, and would not be at another try."""
+
+
+ENDED_FAULT = "it has ended its process, or closed files that are not its own"
+FORGED_FAULT = "it has written into files that are not its own"
+
+
 class WorkerTemplate:
-    """A process that has made a judge, and of which every worker is a copy.
+    """A process that makes a judge, and of which every worker is a copy; a judge that is not locked has one.
 
     It starts when it is made, in the background, and never sees an answer.
 
     Args:
         make: Importable function; called in the process with ``arguments``, it returns what answers requests.
         arguments: Arguments of ``make``.
+        locked: Whether workers are locked before their first request (:mod:`rlcredit.verification.sandbox`). If not,
+            the judge may do what the trainer may, and has its environment.
 
     """
 
-    def __init__(self, make: Callable[..., Callable[..., Answer]], *arguments: Any) -> None:
+    def __init__(self, make: Make, *arguments: Any, locked: bool = True) -> None:
+        self.locked = locked
         self.socket, child = socket.socketpair()
         self.socket.settimeout(START_TIMEOUT)
         # -P: nothing is imported from the folder where the trainer happens to run.
@@ -68,12 +86,14 @@ class WorkerTemplate:
             self.process = subprocess.Popen(
                 command,
                 pass_fds=[child.fileno()],
-                env=build_worker_environment(),
+                env=build_worker_environment(locked),
                 stdin=subprocess.DEVNULL,
                 process_group=0,  # Ctrl-C reaches the trainer alone
             )
-        self.stop = weakref.finalize(self, _end_process, self.process, self.socket)
-        content = pickle.dumps((make, arguments))
+        self.measured = WorkerProcess()
+        self.measured.attach_process(self.process.pid)
+        self.stop = weakref.finalize(self, _end_template, self.process, self.measured, self.socket, locked)
+        content = pickle.dumps((make, arguments, locked))
         with contextlib.suppress(OSError):  # it has died; whoever wants a copy will notice
             self.socket.sendall(REQUEST.pack(0, 0.0, len(content)) + content)
 
@@ -88,96 +108,136 @@ class WorkerTemplate:
         """Whether the process can no longer fork."""
         return self.process.poll() is not None
 
+    def explain_end(self) -> str:
+        """Return why a copy may have ended."""
+        said = b""
+        if select.select([self.socket], (), (), 0)[0]:
+            with contextlib.suppress(OSError):
+                said = self.socket.recv(len(CROWD_FAULT), socket.MSG_PEEK)
+        return CROWD_FAULT if said == CROWD_FAULT.encode() else ENDED_FAULT
+
 
 class JudgeWorker:
-    """A process that answers one request at a time, with numbers or None.
-
-    Before its first request it is locked (:mod:`rlcredit.verification.sandbox`).
+    """A process that answers one request at a time, with a reply to each of its calls.
 
     Args:
         template: Process that the worker is a copy of.
+        start_seconds: Seconds that the judge may compute or sleep while it is made.
 
     """
 
-    def __init__(self, template: WorkerTemplate) -> None:
+    def __init__(self, template: WorkerTemplate, start_seconds: float = START_TIMEOUT) -> None:
         self.template = template  # a copy does not outlive it
         self.socket = template.request_copy()
         self.socket.setblocking(False)
-        self.process = WorkerProcess()
-        self.stop = weakref.finalize(self, _end_process, self.process, self.socket)
-        self.ready = False
-        self._begin_request(0, limit=START_TIMEOUT, patience=START_TIMEOUT)
+        own = WorkerProcess()
+        self.stop = weakref.finalize(self, _end_process, own, self.socket)
+        self.own, self.process = own, template.measured  # which makes the judge, until a copy says who it is
+        self.ready = self.is_asynchronous = False
+        self._begin_request(0, limit=start_seconds, patience=start_seconds, calls=2)
 
-    def send_request(self, *request: Any, limit: float, patience: float, answers: int = 1) -> None:
-        """Send a request, or as much of it as fits; :meth:`receive_answers` sends the rest.
+    def send_request(self, *request: Any, limit: float, patience: float, calls: int = 1) -> None:
+        """Send a request, or as much of it as fits; :meth:`receive_replies` sends the rest.
 
         Args:
             request: Arguments for what ``make`` has returned.
             limit: Seconds that the request may compute or sleep.
             patience: Seconds that it may do neither at a stretch.
-            answers: Number of answers that it has.
+            calls: Number of replies to it.
 
         """
         content = pickle.dumps(request)
         # A random number: a worker cannot answer a request before it has received it.
-        self._begin_request(secrets.randbits(64), limit, patience, answers)
+        self._begin_request(secrets.randbits(64), limit, patience, calls)
         self.unsent = REQUEST.pack(self.number, limit, len(content)) + content
-        with contextlib.suppress(WorkerError):  # raised again by `receive_answers`
+        with contextlib.suppress(WorkerError):  # raised again by `receive_replies`
             self._send_unsent()
 
-    def _begin_request(self, number: int, limit: float, patience: float, answers: int = 1) -> None:
+    def _begin_request(self, number: int, limit: float, patience: float, calls: int) -> None:
         self.number, self.limit, self.patience = number, limit, patience
-        self.expected = answers * ANSWER.size
+        self.replies: list[Reply | None] = [None] * calls
+        self.received = bytearray()
         self.seen = time.monotonic()
         self.waited = self.slept = self.known = self.still = 0.0
         self.computed = self.process.read_processor_seconds()
         self.unsent = b""
         self.busy = True
 
-    def receive_answers(self) -> list[float | None] | None:
-        """Return the answers if they have come; None before.
+    def receive_replies(self) -> bool:
+        """Read what has come; return whether all replies have.
 
         Raises:
-            WorkerError: if it will not come.
+            WorkerError: if they will not come; ``replies`` holds those that have.
 
         """
         self._send_unsent()
         # Before anything is received: one that has answered sleeps too.
-        asleep = not self.unsent and self.process.is_asleep()
+        asleep, has_ended = not self.unsent and self.process.is_asleep(), self.process.has_ended()
         try:
-            content = self.socket.recv(self.expected + ANSWER.size)
+            content = self.socket.recv(_PIECE)
         except BlockingIOError:
+            if has_ended:
+                raise WorkerError(self.template.explain_end()) from None
             self._note_activity(asleep)
-            return None
+            return False
         except OSError:
-            raise WorkerError from None
-        if len(content) != self.expected:
-            raise WorkerError
-        answered = list(ANSWER.iter_unpack(content))
-        if not self.busy or any(number != self.number for number, _, _ in answered):
-            raise WorkerError
-        if not self.ready:
-            self.process.attach_process(int(answered[0][2]))
-        self.busy, self.ready = False, True
-        return [score if has_score else None for _, has_score, score in answered]
+            content = b""
+        if not content or not self.busy:
+            raise WorkerError(self.template.explain_end())
+        self.received += content
+        self._take_replies()
+        self.busy = None in self.replies
+        return not self.busy
+
+    def _take_replies(self) -> None:
+        """Take the whole replies from what has come.
+
+        Raises:
+            WorkerError: it is none, or says that there is no judge.
+
+        """
+        try:
+            taken = take_replies(self.received, self.number)
+        except ForgedReplyError:
+            raise WorkerError(FORGED_FAULT) from None
+        for place, reply in taken:
+            if place >= len(self.replies) or self.replies[place] is not None:
+                raise WorkerError(FORGED_FAULT)
+            self.replies[place] = reply
+            if not self.ready:
+                self._begin_life(place, reply)
+        if self.received and None not in self.replies:
+            raise WorkerError(FORGED_FAULT)
+
+    def _begin_life(self, place: int, reply: Reply) -> None:
+        """Learn which process the worker is, and then that its judge is made."""
+        if not reply.values:
+            raise UnmadeJudgeError(reply.fault)
+        if place == 0:
+            self.process = self.own
+            self.process.attach_process(int(reply.values[0] or 0))
+            self.computed = self.process.read_processor_seconds()
+        else:
+            self.ready, self.is_asynchronous = True, bool(reply.values[0])
 
     def is_silent(self) -> bool:
         """Whether an idle worker is silent, as it should be: neither closed nor talking unasked."""
         try:
             self.socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
-            return True
+            return not self.process.has_ended()
         except OSError:
             return False
         return False
 
     def measure_used_seconds(self) -> float:
-        """Return the seconds that it has computed or slept over the request; its clock where the system tells none."""
-        return (
-            (self.process.read_processor_seconds() - self.computed) + self.slept
-            if sys.platform == "linux"
-            else self.waited
-        )
+        """Return the seconds that it has computed or slept over the request.
+
+        By its clock where the system tells neither, and where a function may compute on many processors at a time.
+        """
+        if sys.platform != "linux" or (self.ready and not self.template.locked):
+            return self.waited
+        return (self.process.read_processor_seconds() - self.computed) + self.slept
 
     def _note_activity(self, asleep: bool) -> None:
         """Note what a busy worker does, and give it up when it has done so for too long."""
@@ -189,9 +249,9 @@ class JudgeWorker:
         self.still = 0.0 if used > self.known else self.still + passed
         self.known = used
         if used > self.limit:
-            raise RequestTimeoutError
+            raise RequestTimeoutError(f"it took longer than {self.limit:g} s")
         if self.still > self.patience:
-            raise StalledWorkerError
+            raise StalledWorkerError("it stood still")
 
     def _send_unsent(self) -> None:
         while self.unsent:
@@ -200,7 +260,7 @@ class JudgeWorker:
             except BlockingIOError:
                 return
             except OSError:
-                raise WorkerError from None
+                raise WorkerError(self.template.explain_end()) from None
 
 
 class WorkerProcess:
@@ -211,7 +271,9 @@ class WorkerProcess:
 
     def attach_process(self, pid: int) -> None:
         """Open a process by number; the number may be reused once it has ended."""
-        self.pid = pid
+        if self.descriptor:
+            os.close(self.descriptor)
+        self.pid, self.descriptor = pid, 0
         with contextlib.suppress(AttributeError, OSError):  # no Linux, or one that has ended
             self.descriptor = os.pidfd_open(pid)
 
@@ -228,6 +290,10 @@ class WorkerProcess:
             return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
         except OSError:
             return False
+
+    def has_ended(self) -> bool:
+        """Whether it has ended, whoever still holds its connection; False where the system does not tell."""
+        return bool(self.descriptor and select.select([self.descriptor], (), (), 0)[0])
 
     def kill(self) -> None:
         """End the process if it still runs."""
@@ -247,14 +313,31 @@ class WorkerProcess:
         self.descriptor = self.pid = 0
 
 
-def build_worker_environment() -> dict[str, str]:
-    """Return the environment of a worker."""
-    variables = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+def build_worker_environment(locked: bool = True) -> dict[str, str]:
+    """Return the environment of a worker: the trainer's own if it is not locked, with Python's path made absolute."""
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
+    if not locked:
+        return {**os.environ, "PYTHONPATH": path}
+    variables = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     return {**variables, **ONE_THREAD, "PYTHONPATH": path}
 
 
-def _end_process(process: "subprocess.Popen[bytes] | WorkerProcess", parent: socket.socket) -> None:
+def _end_process(process: WorkerProcess, parent: socket.socket) -> None:
     process.kill()
     process.wait()
+    parent.close()
+
+
+def _end_template(
+    process: "subprocess.Popen[bytes]", measured: WorkerProcess, parent: socket.socket, locked: bool
+) -> None:
+    """End a template and what is below it; one that watches its worker does so itself, if it can."""
+    if not locked:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE)
+    if process.poll() is None:
+        end_process_tree(process.pid)
+        process.wait()
+    measured.wait()
     parent.close()

@@ -340,7 +340,7 @@ def test_operators_that_compare_places_refuse_gaps():
         ({"mask": torch.ones(3)}, "mask has shape"),
         ({"mask": torch.tensor([[1, 2], [1, 0], [1, 1]])}, "other values than 0 and 1"),
         ({"groups": [0, 0]}, "groups has 2 entries, expected 3"),
-        ({"rewards": [1.0]}, r"rewards has shape \(1,\), expected \(3,\)"),
+        ({"rewards": [1.0]}, r"`rewards` holds \[1.0\] \(list of 1\); expected a list of 3"),
         ({"rewards": [1.0, float("inf"), 0.0]}, "rewards is infinite in row 1"),
         ({"completion_ids": torch.zeros(3, 1).long()}, "completion_ids has shape"),
         ({"old_logprobs": torch.zeros(3, 1)}, "old_logprobs has shape"),

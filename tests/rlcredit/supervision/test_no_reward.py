@@ -1,9 +1,12 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.supervision.no_reward import NoReward
 from rlcredit.tasks import ReasoningGym
+from rlcredit.verification.rewards import Scores
 from rlcredit.verification.verifiers import Verdict
 from tests.conftest import CHAIN_SUM
 
@@ -51,3 +54,21 @@ def test_a_run_that_is_continued_has_been_watched(fit, capsys):
         watching.on_train_start(SimpleNamespace(global_step=step), None)
         seen.append(watching.watching)
     assert seen == [True, False]
+
+
+class Silent(Strict):
+    """Leave every reward untold, but for the steps named."""
+
+    def __init__(self, rewarded=()):
+        super().__init__(Verdict.UNJUDGED, rewarded)
+
+    def score(self, completions, examples):
+        verdicts = self.judge(completions, examples)
+        judged = [1.0 if each is Verdict.RIGHT else float("nan") for each in verdicts]
+        return Scores(verdicts, torch.tensor(judged))
+
+
+def test_rewards_that_judge_nothing_in_three_rollouts_end_the_run(fit):
+    with pytest.raises(RunStopped, match=r"Step 2: data.rewards have left every completion of 3 rollouts in a row"):
+        fit(steps=5, task=Silent(), callbacks=[NoReward()])
+    fit(steps=5, task=Silent(rewarded=(2,)), callbacks=[NoReward()])

@@ -12,7 +12,7 @@ import threading
 import time
 from errno import EPERM
 
-from rlcredit.verification.worker_process import ANSWER
+from rlcredit.verification.worker_replies import Reply, pack_reply
 
 
 def channel() -> int:
@@ -88,8 +88,8 @@ def sayings():
 
 
 FORGED = {
-    "an answer before it is asked": ANSWER.pack(1, True, 1.0),
-    "two answers": 2 * ANSWER.pack(1, True, 1.0),
+    "an answer before it is asked": pack_reply(1, 0, Reply([1.0])),
+    "two answers": 2 * pack_reply(1, 0, Reply([1.0])),
     "a part of an answer": b"\0",
     "a pickle that runs a shell": b"cos\nsystem\n(S'touch pwned'\ntR.",
     "ten kilobytes": bytes(10_000),

@@ -1,31 +1,34 @@
-"""Reward functions are called as TRL calls them, whatever they name in their signature."""
+"""Reward functions are called as TRL calls them, and what they return is read in one way everywhere."""
 
+import asyncio
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
 
+from rlcredit.bridge import assign_credit
 from rlcredit.verification.fault_attribution import AT_FAULT
-from rlcredit.verification.reward_calls import (
-    NOT_FINITE,
-    RewardCall,
-    give_rewards,
-    load_reward_function,
-    make_reward_judge,
-    prepare_reward_trial,
-)
+from rlcredit.verification.reward_calls import RewardCall, check_rewards, make_reward_judge, read_rewards
 
 CALL = RewardCall("4 + 3 = ?", ["7", "eight"], {"answer": "7", "level": 2, "prompt": "left out"}, "7", (5, 100))
 FUNCTIONS = """
 def needs_digits(completions, answer, **kwargs):
     return [float(int(text) == int(digits)) for text, digits in zip(completions, answer)]
 
-def never(completions, **kwargs):
-    raise KeyError("never")
+def smallest(completions, **columns):
+    values = [int(each.split()[-1]) for each in completions]
+    return [float(each == min(values)) for each in values]
 
-async def later(completions, **kwargs):
-    return [0.0 for _ in completions]
+def one_too_few(completions, **columns):
+    return [1.0] * max(1, len(completions) - 1)
+
+def only_alone(completions, **columns):
+    if len(completions) > 1:
+        raise ValueError("too many")
+    return [1.0]
 
 class Ranks:
     def __call__(self, completions, **kwargs):
@@ -48,7 +51,7 @@ def test_everything_is_passed_by_keyword_and_once_for_each_completion():
         kwargs["log_metric"]("length", 1.5)
         return [0.0, 1.0]
 
-    assert give_rewards(reward, CALL, CALL.completions) == [0.0, 1.0]
+    assert CALL.call_function(reward) == [0.0, 1.0]
     assert (seen["prompts"], seen["completions"]) == (["4 + 3 = ?"] * 2, ["7", "eight"])
     assert (seen["answer"], seen["level"]) == (["7", "7"], [2, 2])
     assert (seen["trainer_state"].global_step, seen["trainer_state"].max_steps) == (5, 100)
@@ -59,7 +62,7 @@ def test_a_function_without_kwargs_is_given_what_it_names():
     def reward(completions, level, log_extra=None):
         return [value + len(text) for text, value in zip(completions, level)]
 
-    assert give_rewards(reward, CALL, CALL.completions) == [3.0, 7.0]
+    assert CALL.call_function(reward) == [3.0, 7.0]
 
 
 def test_what_is_not_given_is_named():
@@ -67,42 +70,146 @@ def test_what_is_not_given_is_named():
         return [0.0]
 
     with pytest.raises(TypeError, match=r"it needs `completion_ids`, which is not given; the columns .* answer, level"):
-        give_rewards(reward, CALL, CALL.completions)
+        CALL.call_function(reward)
 
 
-@pytest.mark.parametrize("value", [0.5, True, -3, np.float32(2), torch.tensor(1.5), None])
-def test_a_reward_is_any_number_or_none(value):
-    assert give_rewards(lambda **_: [value, 0], CALL, CALL.completions) == [None if value is None else float(value), 0]
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        *((0.5, 0.5), (True, 1.0), (np.bool_(True), 1.0), (-3, -3.0), (np.float32(2), 2.0), (np.int64(2), 2.0)),
+        *((torch.tensor(1.5), 1.5), (torch.tensor(1.5, requires_grad=True), 1.5), (Decimal("0.5"), 0.5)),
+        *((Fraction(1, 4), 0.25), (None, None)),
+    ],
+)
+def test_a_reward_is_any_real_number_or_none(value, number):
+    assert read_rewards([value, 0], 2) == [number, 0.0]
 
 
-def test_an_array_is_a_list_and_what_is_not_finite_is_marked():
-    given = give_rewards(lambda **_: np.array([math.nan, -math.inf]), CALL, CALL.completions)
-    assert given == [NOT_FINITE, NOT_FINITE]
+@pytest.mark.parametrize(
+    "rewards", [(1, 0), np.array([1, 0]), torch.tensor([1.0, 0.0]), np.array([1, 0], dtype=object)]
+)
+def test_rewards_are_a_list_a_tuple_or_one_dimension_of_an_array(rewards):
+    assert read_rewards(rewards, 2) == [1.0, 0.0]
 
 
-@pytest.mark.parametrize("returned", [None, 1.0, [1.0], "ab", ["a", "b"]])
-def test_anything_but_a_list_of_rewards_is_refused(returned):
-    with pytest.raises(TypeError, match="it returned"):
-        give_rewards(lambda **_: returned, CALL, CALL.completions)
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, 1e300, -1e300, 10**400, np.float64(1e39), Decimal("1e99")]
+)
+def test_what_float32_cannot_hold_is_untold_and_said(value):
+    reply = CALL.read_values([value, 1.0])
+    assert math.isnan(reply.values[0])
+    assert reply.values[1] == 1.0
+    assert reply.fault == "it returned a reward that is not finite as float32 for the completion '7'"
+
+
+class Endless(list):
+    """A list that cannot be read."""
+
+    def __len__(self):
+        return 2
+
+    def __iter__(self):
+        raise RuntimeError("no")
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+WRONG = {
+    "too few": [1.0],
+    "too many": [1.0, 0.0, 1.0],
+    "none at all": [],
+    "None": None,
+    "a number": 1.0,
+    "a bool": True,
+    "a text": "10",
+    "bytes": b"10",
+    "texts": ["1.0", "0.0"],
+    "an empty text": ["", 1.0],
+    "a dict": {0: 1.0, 1: 0.0},
+    "dicts": [{"reward": 1.0}, {"reward": 0.0}],
+    "a set": {1.0, 0.0},
+    "a generator": (each for each in (1.0, 0.0)),
+    "a range's iterator": iter(range(2)),
+    "a map": map(float, "10"),
+    "the values of a dict": {0: 1.0, 1: 0.0}.values(),
+    "nested lists": [[1.0], [0.0]],
+    "a list in a list": [[1.0, 0.0]],
+    "a column": np.ones((2, 1)),
+    "a tensor of two dimensions": torch.ones(1, 2),
+    "a tensor without dimensions": torch.tensor(1.0),
+    "tensors of one dimension": [torch.ones(1), torch.ones(1)],
+    "an array of texts": np.array(["1", "0"]),
+    "complex numbers": [1j, 0j],
+    "pairs": [(1.0, 0.5), (0.0, 0.5)],
+    "objects": [object(), object()],
+    "a class": list,
+}
+"""What is no rewards for two completions, by what it is."""
+
+
+@pytest.mark.parametrize("returned", WRONG.values(), ids=WRONG)
+def test_anything_else_is_refused_with_what_it_is(returned):
+    with pytest.raises(TypeError, match=r"it returned .*; expected a (list of 2, a number or None per|number or None)"):
+        CALL.read_values(returned)
+
+
+def test_what_cannot_even_be_shown_is_refused():
+    with pytest.raises(RuntimeError, match="no"):
+        CALL.read_values(Endless([1.0, 0.0]))
+
+
+@pytest.mark.parametrize("returned", WRONG.values(), ids=WRONG)
+def test_another_trainer_refuses_what_this_one_does(returned):
+    with pytest.raises(ValueError, match=r"give returned .*; expected a (list of 2, a number|number or None)"):
+        check_rewards(_make_giver(returned))(prompts=["?"] * 2, completions=["7", "eight"])
+
+
+def _make_giver(returned):
+    def give(completions, **_):
+        completions.clear()
+        return returned
+
+    return give
+
+
+def test_another_trainer_awaits_what_is_asynchronous():
+    async def give(completions, **_):
+        return torch.tensor([1.0, 2.0])
+
+    assert asyncio.run(check_rewards(give)(prompts=["?"] * 2, completions=["7", "8"])) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("rewards", [["1.0", "0.0"], [[1.0], [0.0]], {0: 1.0, 1: 0.0}, [1.0], [1j, 0.0]])
+def test_a_bridge_refuses_rewards_that_are_none(rewards):
+    with pytest.raises(ValueError, match=r"`rewards` holds .*; expected a"):
+        assign_credit(
+            "sepa_paper/c1_grpo",
+            completion_ids=torch.ones(2, 2, dtype=torch.long),
+            mask=torch.ones(2, 2),
+            rewards=rewards,
+            groups=["a", "a"],
+        )
 
 
 def test_a_completion_that_makes_a_function_raise_is_at_fault_alone(folder):
-    reward = make_reward_judge(["called_rewards.needs_digits"], folder, CALL._replace(completions=["7"]))
+    reward = make_reward_judge(["called_rewards.needs_digits"], folder, CALL)
     assert reward("7", 0, CALL) == [1.0, AT_FAULT]
     unreadable = CALL._replace(columns={"answer": "seven"}, reference="seven")
-    assert all(math.isnan(each) for each in reward("seven", 0, unreadable) if each is not None)
+    assert all(math.isnan(each) for each in reward("seven", 0, unreadable))
+
+
+def test_what_raises_for_one_completion_does_not_change_what_the_others_earn(folder):
+    call = RewardCall("How much?", ["so 1", "so 2", "none", "so 3"], {}, "so 1")
+    judge = make_reward_judge(["called_rewards.smallest"], folder, call)
+    assert judge("", 0, call) == [1.0, 0.0, AT_FAULT, 0.0]
+
+
+@pytest.mark.parametrize("name", ["one_too_few", "only_alone"])
+def test_a_function_at_fault_leaves_its_group_untold(folder, name):
+    call = CALL._replace(completions=["a", "b", "c"])
+    assert all(math.isnan(each) for each in make_reward_judge([f"called_rewards.{name}"], folder, call)("", 0, call))
 
 
 def test_a_function_sees_all_completions_of_a_prompt(folder):
-    reward = make_reward_judge(["called_rewards.Ranks"], folder, CALL)
-    assert reward("7", 0, CALL) == [0.0, 1.0]
-
-
-def test_a_trial_raises_what_the_function_raises(folder):
-    with pytest.raises(KeyError, match="never"):
-        prepare_reward_trial("called_rewards.never", folder, CALL)()
-
-
-def test_an_asynchronous_function_is_refused(folder):
-    with pytest.raises(TypeError, match="it is asynchronous"):
-        load_reward_function("called_rewards.later", folder)
+    assert make_reward_judge(["called_rewards.Ranks"], folder, CALL)("7", 0, CALL) == [0.0, 1.0]

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from rlcredit.tasks import JSONL, ReasoningGym
-from rlcredit.verification import user_verifier
-from rlcredit.verification.user_judge import read_user_judgement
-from rlcredit.verification.user_verifier import UserVerifier
+from rlcredit.verification import user_functions
+from rlcredit.verification.user_verifier import UserVerifier, VerifierFunction, read_user_judgement
 from rlcredit.verification.verifiers import Verdict
 
 VERIFIERS = """
@@ -72,7 +71,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def patient(monkeypatch):
-    monkeypatch.setattr(user_verifier, "SECONDS", 20.0)
+    monkeypatch.setattr(user_functions, "LOCKED_SECONDS", 20.0)
 
 
 def test_a_function_judges_and_what_hangs_dies_or_raises_is_wrong(folder, monkeypatch):
@@ -80,8 +79,8 @@ def test_a_function_judges_and_what_hangs_dies_or_raises_is_wrong(folder, monkey
     said = ["it is 5", "it is 6", "a b c 5", "raise", "text"]
     metadata = {"words": 2}
     assert verifier.judge([(text, "5", metadata) for text in said]) == [RIGHT, WRONG, WRONG, WRONG, WRONG]
-    assert verifier.worker_pool is not None
-    verifier.worker_pool.timeout = 1.0
+    assert verifier.function.pool is not None
+    verifier.function.pool.timeout = 1.0
     assert verifier.judge([("die", "5", metadata), ("it is 5", "5", metadata)]) == [WRONG, RIGHT]
 
 
@@ -92,7 +91,7 @@ def test_an_object_of_a_class_judges_and_right_begins_at_one(folder, patient):
 
 def test_a_verifier_at_fault_leaves_its_case_unjudged(folder, patient):
     verifier = UserVerifier("my_verifiers.raises")
-    verifier.start("a=b", {})
+    verifier.start(("a=b", {}))
     assert verifier.judge([("c", "b", {}), ("c", "b=b", {})]) == [UNJUDGED, WRONG]
 
 
@@ -101,27 +100,31 @@ def test_a_verifier_at_fault_leaves_its_case_unjudged(folder, patient):
     [
         ("nowhere_at_all.judge", "it cannot be used: it raised ModuleNotFoundError: No module named 'nowhere_at_all'"),
         ("my_verifiers.nothing", "AttributeError: module 'my_verifiers' has no attribute 'nothing'"),
-        ("my_verifiers.number", "cannot be called: .completion: str, answer: str, metadata: dict. -> bool | float"),
+        ("my_verifiers.number", "it is not a function, and its instances cannot be called"),
         ("my_verifiers.two", "it cannot be called as .completion.*: too many positional arguments"),
         ("broken.judge", r"No module named 'nowhere' \(broken.py, line 1\)"),
-        ("my_verifiers.raises", r"completion '5' with the answer '5', it raised IndexError: .*\(my_verifiers.py, line"),
+        ("my_verifiers.raises", r"completion '5' and the answer '5', it raised IndexError: .*\(my_verifiers.py, line"),
         ("my_verifiers.says", "it returned None; expected True, False or a number from 0 to 1"),
         ("my_verifiers.percent", "it returned 70; expected"),
-        ("my_verifiers.dies", r"it ended its process \(status 3\)"),
-        ("my_verifiers.late", "in a locked process, which can open and import nothing, it raised .*Error"),
+        ("my_verifiers.dies", "it has ended its process"),
+        ("my_verifiers.late", r"it raised .*Error: .* in a locked process, which can open and import nothing"),
     ],
 )
 def test_what_cannot_judge_is_refused_with_its_reason(folder, patient, path, message):
     with pytest.raises(ValueError, match=rf"data.verifier: {path}: .*{message}"):
-        UserVerifier(path).start("5", {})
+        UserVerifier(path).start(("5", {}))
 
 
-def test_what_is_too_slow_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(user_verifier, "SECONDS", 1.0)
-    with pytest.raises(ValueError, match=r"it took \d.\d s, and a completion may take 1 s"):
-        UserVerifier("my_verifiers.slow").start("5", {})
-    with pytest.raises(ValueError, match="one example took it longer than 1 s"):
-        UserVerifier("my_verifiers.stuck").start("5", {})
+@pytest.mark.parametrize("name", ["slow", "stuck"])
+def test_what_is_too_slow_is_refused(folder, monkeypatch, name):
+    monkeypatch.setattr(user_functions, "START_SECONDS", 20.0 if name == "slow" else 1.0)
+    with pytest.raises(ValueError, match=rf"data.verifier: my_verifiers.{name}: .*it took longer than 1 s"):
+        UserVerifier(VerifierFunction(f"my_verifiers.{name}", seconds=1.0)).start(("5", {}))
+
+
+def test_an_unlocked_verifier_may_read_and_import(folder):
+    verifier = UserVerifier(VerifierFunction("my_verifiers.late", locked=False))
+    assert verifier.judge([("it is 5", "5", {})]) == [WRONG]
 
 
 @pytest.mark.parametrize("path", ["judge", "my_verifiers:judge", "", "os.system", "builtins.eval"])

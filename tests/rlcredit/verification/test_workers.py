@@ -124,7 +124,7 @@ def test_no_secret_reaches_a_worker(monkeypatch):
 
 
 def test_a_worker_that_cannot_start_is_an_error():
-    with pytest.raises(RuntimeError, match=r"suspects\.stillborn ended before it was ready, twice"):
+    with pytest.raises(RuntimeError, match=r"suspects\.stillborn: it has ended its process"):
         WorkerPool(stillborn).answer_requests([()])
 
 
@@ -136,7 +136,7 @@ template = WorkerTemplate(deeds)
 idle, busy = JudgeWorker(template), JudgeWorker(template)
 for worker in (idle, busy):
     while not worker.ready:
-        worker.receive_answers()
+        worker.receive_replies()
 busy.send_request("compute", 60.0, limit=90, patience=90)
 print(template.process.pid, idle.process.pid, busy.process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
