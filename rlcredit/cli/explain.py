@@ -37,7 +37,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
         ("loss", f"{render_call(module.loss)}{_render_papers(module.loss)}"),
         ("optimizer", _describe_optimizer(module)),
         ("schedule", _describe_schedule(trainer, module, task)),
-        ("repeats", _describe_repetition(module)),
+        ("repeats", _describe_repetition(module, task)),
     ]
     found = estimate_memory(trainer, module, task)
     missing = (
@@ -212,7 +212,7 @@ def _describe_held_out_set(asked: HeldOutSet, trainer: Trainer, module: PolicyMo
     return f"{most}{'all' if number is None else number} {what} x {completions} completions"
 
 
-def _describe_repetition(module: PolicyModule) -> str:
+def _describe_repetition(module: PolicyModule, task: Task) -> str:
     """Return whether the same command gives the same run again, and what stands against it."""
     mode = torch.get_deterministic_debug_mode()
     reasons = {
@@ -222,7 +222,10 @@ def _describe_repetition(module: PolicyModule) -> str:
         "micro_batch_size: auto follows the memory that is free": module.micro_batches.size == "auto",
     }
     found = "; ".join(reason for reason, holds in reasons.items() if holds)
-    return f"not bit for bit: {found}" if found else "bit for bit, with these versions, threads and devices"
+    if found:
+        return f"not bit for bit: {found}"
+    functions = ", as far as functions of your own do" if task.has_user_functions else ""
+    return f"bit for bit, with these versions, threads and devices{functions}"
 
 
 def render_call(thing: Any) -> str:

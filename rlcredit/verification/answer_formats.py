@@ -134,12 +134,12 @@ def _strip_marks(answer: str) -> str:
         marked = next(filter(None, (pattern.fullmatch(answer) for pattern in _MARKS)), None)
         if marked is None:
             break
-        answer = _unquote(marked[marked.lastindex or 0].strip())
+        answer = _strip_quotes(marked[marked.lastindex or 0].strip())
     rows = _ALIGNED_ROWS.fullmatch(answer)
     return _strip_marks(_join_rows(rows[2])) if rows else answer
 
 
-def _unquote(value: str) -> str:
+def _strip_quotes(value: str) -> str:
     """Return a string of JSON as it reads; other texts as they are."""
     return value[1:-1].replace(r"\\", "\\") if len(value) > 1 and value[0] == value[-1] == '"' else value
 
@@ -237,7 +237,7 @@ def _drop_stray_end(statement: str) -> str:
 def _find_after_label(text: str) -> str | None:
     for label in reversed(list(_LABEL.finditer(text))):
         if label["key"] is not None:
-            return _unquote(label[label.lastindex or 0])
+            return _strip_quotes(label[label.lastindex or 0])
         if answer := _take_statement(text[label.start("here" if label["here"] else "below") :]):
             return answer
     return None

@@ -121,7 +121,7 @@ def read_rewards(returned: Any, count: int) -> list[float | None]:
     """
     listed = returned.tolist() if hasattr(returned, "tolist") else returned
     if not isinstance(listed, list | tuple) or len(rows := list(listed)) != count:
-        raise TypeError(f"{_show(returned)}; expected a list of {count}, a number or None per completion")
+        raise TypeError(f"{_describe_value(returned)}; expected a list of {count}, a number or None per completion")
     return [_read_reward(each) for each in rows]
 
 
@@ -130,7 +130,7 @@ def _read_reward(value: Any) -> float | None:
     if number is None:
         return None
     if not isinstance(number, numbers.Real | Decimal):
-        raise TypeError(f"{_show(value)} as the reward of a completion; expected a number or None")
+        raise TypeError(f"{_describe_value(value)} as the reward of a completion; expected a number or None")
     try:
         struct.pack("<f", float(number))
     except OverflowError:
@@ -138,7 +138,7 @@ def _read_reward(value: Any) -> float | None:
     return float(number)
 
 
-def _show(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """Return a value of a user's, shortened, with its type, and its length if it is a list."""
     of = f" of {len(value)}" if type(value) in (list, tuple) else ""
     shown = re.sub(r"<([\w.]+)[^>]*>", r"<\1>", reprlib.repr(value))  # without addresses, which say nothing

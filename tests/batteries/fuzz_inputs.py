@@ -46,7 +46,7 @@ def run_fuzz_attempt(attempt: kinds.Attempt, folder: Path) -> tuple[str, str]:
 
     """
     before, output = _list_folder_files(folder), io.StringIO()
-    signal.signal(signal.SIGALRM, _raise_timeout)
+    former = signal.signal(signal.SIGALRM, _raise_timeout)
     signal.alarm(SECONDS)
     try:
         with contextlib.redirect_stderr(output), contextlib.redirect_stdout(io.StringIO()):
@@ -61,6 +61,7 @@ def run_fuzz_attempt(attempt: kinds.Attempt, folder: Path) -> tuple[str, str]:
         output.write(traceback.format_exc())
     finally:
         signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
     if result == "refused" and _list_folder_files(folder) != before:
         result = "left behind"
         output.write(str(_list_folder_files(folder) - before))

@@ -34,11 +34,17 @@ def list_commands(block):
 
 
 def list_unused_blocks(page, language):
-    """Return the blocks of a language that are no files which the page's own commands use."""
+    """Return the blocks of a language that are no files which the page's own commands, or their settings, use."""
     blocks = read_blocks(page)
     commands = "".join(text for each, text in blocks if each == "console")
-    texts = [text for each, text in blocks if each == language]
-    return [text for text in texts if not ((named := NAMED.match(text)) and Path(named[1]).stem in commands)]
+    settings = "".join(text for each, text in blocks if each == "yaml" and is_named_in(text, commands))
+    return [text for each, text in blocks if each == language and not is_named_in(text, commands + settings)]
+
+
+def is_named_in(block, text):
+    """Whether a block is a file, by its first line, that a text names."""
+    named = NAMED.match(block)
+    return named is not None and Path(named[1]).stem in text
 
 
 def list_sessions(page):

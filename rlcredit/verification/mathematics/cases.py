@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rlcredit.verification.mathematics.equality import AnswerEquality
 from rlcredit.verification.mathematics.matrices import read_table
 from rlcredit.verification.mathematics.named_values import rename_letters
-from rlcredit.verification.mathematics.ranges import Interval, is_same_number_range, measure_end, read_range
+from rlcredit.verification.mathematics.ranges import RealInterval, is_same_number_range, measure_end, read_range
 from rlcredit.verification.mathematics.structure import has_matching_items, split_outside_brackets, squeeze_blanks
 
 _CONDITION = re.compile(r"^(?:\\text\{\s*)?(?:if|for|when|where)(?![A-Za-z])\s*\}?\s*|[.,;]$", re.IGNORECASE)
@@ -101,11 +101,11 @@ def _has_same_values(
 def _list_values(cases: Sequence[Case], place: Fraction) -> list[str]:
     """Return the values that the cases give a function at a number: several if their conditions overlap."""
     ranges = [(case.value, read_range(case.condition)) for case in cases if case.condition]
-    values = [value for value, each in ranges if each and any(_contains(piece, place) for piece in each.intervals)]
+    values = [value for value, each in ranges if each and any(_is_inside(piece, place) for piece in each.intervals)]
     return [squeeze_blanks(value) for value in values or [case.value for case in cases if not case.condition]]
 
 
-def _contains(interval: Interval, place: Fraction) -> bool:
+def _is_inside(interval: RealInterval, place: Fraction) -> bool:
     low, high = measure_end(interval.low), measure_end(interval.high)
     assert low is not None
     assert high is not None

@@ -25,7 +25,7 @@ _UNIT_VECTOR = re.compile(r"(?P<factor>.*?)\s*(?:\\cdot\s*)?(?P<axis>[ijk])", re
 _OTHER_AXIS = re.compile(r"(?<![A-Za-z\\])[ijk](?![A-Za-z])")
 
 
-class Table(NamedTuple):
+class CellTable(NamedTuple):
     r"""What stands between ``\begin`` and ``\end``, with what the brackets around it make of it.
 
     Attributes:
@@ -38,7 +38,7 @@ class Table(NamedTuple):
     rows: list[list[str]]
 
 
-def read_table(text: str) -> Table | None:
+def read_table(text: str) -> CellTable | None:
     """Return the table that a text is, with a name in front or without; None if it is none."""
     found = _TABLE.fullmatch(text)
     if found is None or _NAMED.fullmatch(found["name"]) is None:
@@ -50,7 +50,7 @@ def read_table(text: str) -> Table | None:
     rows = [[cell.strip().rstrip(",") for cell in line.split("&")] for line in lines if line]
     if found["transposed"] and len({len(row) for row in rows}) == 1:
         rows = [list(column) for column in zip(*rows, strict=True)]
-    return Table("cases" if cases else "bars" if bars else "matrix", rows)
+    return CellTable("cases" if cases else "bars" if bars else "matrix", rows)
 
 
 def read_unit_vectors(text: str) -> list[str]:

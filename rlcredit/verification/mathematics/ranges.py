@@ -40,7 +40,7 @@ _TERM = re.compile(
 _INFINITY = r"\infty"
 
 
-class Interval(NamedTuple):
+class RealInterval(NamedTuple):
     """An interval; of a single number both ends are the number, and closed."""
 
     opening: str
@@ -58,11 +58,11 @@ class NumberRange(NamedTuple):
 
     """
 
-    intervals: list[Interval]
+    intervals: list[RealInterval]
     names: frozenset[str] = frozenset()
 
 
-_ALL = Interval("(", f"-{_INFINITY}", _INFINITY, ")")
+_ALL = RealInterval("(", f"-{_INFINITY}", _INFINITY, ")")
 
 
 def read_range(text: str) -> NumberRange | None:
@@ -111,17 +111,21 @@ def _read_union_part(text: str) -> NumberRange | None:
         return _read_inequality(text)
     name, *values = split_equation_sides(text)
     if len(values) == 1:
-        return NumberRange([Interval("[", values[0], values[0], "]")], frozenset([name])) if is_variable(name) else None
+        return (
+            NumberRange([RealInterval("[", values[0], values[0], "]")], frozenset([name]))
+            if is_variable(name)
+            else None
+        )
     brackets = read_brackets(text)
     if brackets is None:
         return None
     opening, inside, closing = brackets
     ends = [end.removeprefix("+").strip() for end in split_outside_brackets(inside, ",;")]
     if opening == r"\{":
-        return NumberRange([Interval("[", element, element, "]") for element in split_list_items(inside)])
+        return NumberRange([RealInterval("[", element, element, "]") for element in split_list_items(inside)])
     if len(ends) != 2 or opening not in "([" or closing not in ")]":
         return None
-    return NumberRange([Interval(opening, ends[0], ends[1], closing)])
+    return NumberRange([RealInterval(opening, ends[0], ends[1], closing)])
 
 
 def _list_exclusions(parts: Sequence[str]) -> list[str]:
@@ -201,9 +205,9 @@ def read_linear(text: str) -> tuple[Fraction, Fraction, str] | None:
     return factor, constant, next(iter(names), "")
 
 
-def _build_rays(sign: str, end: str) -> list[Interval]:
+def _build_rays(sign: str, end: str) -> list[RealInterval]:
     """Return the numbers that compare with one number in a way."""
-    below, above = Interval("(", f"-{_INFINITY}", end, ")"), Interval("(", end, _INFINITY, ")")
+    below, above = RealInterval("(", f"-{_INFINITY}", end, ")"), RealInterval("(", end, _INFINITY, ")")
     return {
         "<": [below],
         ">": [above],
@@ -219,9 +223,9 @@ def measure_end(text: str) -> Fraction | float | None:
     return read_normal_rational(text) if infinite is None else infinite
 
 
-def _unite_intervals(intervals: Iterable[Interval]) -> list[Interval]:
+def _unite_intervals(intervals: Iterable[RealInterval]) -> list[RealInterval]:
     """Return the intervals of a union, merged where one goes on where another ends."""
-    left, united = list(dict.fromkeys(intervals)), list[Interval]()
+    left, united = list(dict.fromkeys(intervals)), list[RealInterval]()
     ends = [end for each in left for end in (each.low, each.high)]
     values = {end: value for end in ends if (value := measure_end(end)) is not None}
     ordered = len(values) == len(set(ends))
@@ -237,11 +241,11 @@ def _unite_intervals(intervals: Iterable[Interval]) -> list[Interval]:
         before = united[place]
         highs = [(before.high, before.closing), (each.high, each.closing)]
         high = max(highs, key=lambda end: (values[end[0]], end[1] == "]")) if ordered else highs[1]
-        united[place] = Interval(before.opening, before.low, *high)
+        united[place] = RealInterval(before.opening, before.low, *high)
     return united
 
 
-def _goes_on(before: Interval, after: Interval, values: dict[str, Fraction | float]) -> bool:
+def _goes_on(before: RealInterval, after: RealInterval, values: dict[str, Fraction | float]) -> bool:
     """Whether the second of two intervals begins where the first ends; earlier too, if both are of known numbers."""
     if before.high == after.low or values.get(before.high, 0) == values.get(after.low, ""):
         return before.closing == "]" or after.opening == "["
@@ -261,7 +265,7 @@ def _intersect_ranges(ranges: Sequence[NumberRange | None]) -> NumberRange | Non
     return common if common.intervals and len(common.names) < 2 else None
 
 
-def _intersect_pair(ours: Interval, theirs: Interval) -> Interval | tuple[()] | None:
+def _intersect_pair(ours: RealInterval, theirs: RealInterval) -> RealInterval | tuple[()] | None:
     """Return the numbers in both of two intervals; nothing if there is none, None if the order of ends is not known."""
     low = _choose_end([(each.low, each.opening) for each in (ours, theirs)], upper=False)
     high = _choose_end([(each.high, each.closing) for each in (ours, theirs)], upper=True)
@@ -269,7 +273,7 @@ def _intersect_pair(ours: Interval, theirs: Interval) -> Interval | tuple[()] | 
         return None
     lowest, highest = measure_end(low[0]), measure_end(high[0])
     if lowest is None or highest is None or lowest < highest or (lowest == highest and low[1] + high[1] == "[]"):
-        return Interval(low[1], low[0], high[0], high[1])
+        return RealInterval(low[1], low[0], high[0], high[1])
     return ()
 
 
@@ -307,7 +311,7 @@ def is_same_number_range(answer: str, reference: str, compare: AnswerEquality) -
     )
 
 
-def _is_same_interval(ours: Interval, theirs: Interval, compare: AnswerEquality) -> bool:
+def _is_same_interval(ours: RealInterval, theirs: RealInterval, compare: AnswerEquality) -> bool:
     if (ours.opening, ours.closing) != (theirs.opening, theirs.closing):
         return False
     return all(our == their or compare.is_equal(our, their) for our, their in zip(ours[1:3], theirs[1:3], strict=True))

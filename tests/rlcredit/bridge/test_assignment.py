@@ -284,7 +284,6 @@ def test_a_sampled_token_without_a_number_is_refused_where_the_stack_reads_it(na
         ["GRPO", GTPO(beta=0.5)],
         ["GRPO()", {"class_path": "GTPO", "init_args": {"beta": 0.5}}],
     ],
-    ids=str,
 )
 def test_operators_are_written_as_in_a_file_or_given_as_instances(stack):
     given = small(old_logprobs=torch.tensor([[-1.0, -2.0], [-1.0, 0.0], [-0.1, -3.0]]))
@@ -312,7 +311,6 @@ def test_operators_are_written_as_in_a_file_or_given_as_instances(stack):
         (["GRPO", "SignalStats"], "SignalStats measures and assigns no credit"),
         ("GRPO", r"no file GRPO, .* pass a list, as \[.GRPO"),
     ],
-    ids=str,
 )
 def test_what_names_no_operator_is_refused_as_in_a_file(stack, message):
     with pytest.raises((ValueError, FileNotFoundError), match=message):

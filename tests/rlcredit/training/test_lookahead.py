@@ -153,7 +153,7 @@ def test_answers_are_as_likely_as_behind_each_prefix_alone(reader, size):
     with torch.no_grad():
         for row, place in starts.nonzero().tolist():
             expected = read_answer(reader, rollout, row, place, "\n\nThe answer is ")
-            assert_close(read[row, place], expected, atol=2e-5, rtol=0)
+            assert_close(read[row, place], expected, atol=1e-4, rtol=0)
 
 
 def test_a_question_without_an_answer_has_no_likelihood_to_read(policy):

@@ -277,7 +277,7 @@ def test_a_server_that_fails_in_the_background_ends_the_run_one_step_later(fit, 
         fake.busy = 10**6
         raise ConnectionResetError
 
-    with pytest.raises(EngineUnavailable, match="continue the run with --ckpt_path auto"):
+    with pytest.raises(EngineUnavailable, match="start it again"):
         fit_ahead(fit, fake, [keeper], steps=3)
     assert len(keeper.before) == 1
     assert count_threads() == 0

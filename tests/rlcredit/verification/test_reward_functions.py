@@ -228,7 +228,10 @@ def test_what_writes_to_the_files_of_others_or_starts_too_many_processes_is_refu
     before = set(os.listdir("/proc"))
     with pytest.raises(ValueError, match=r"my_rewards.crowds: .* it has started more than 256 processes"):
         sum_of("crowds").start(call())
-    assert len(set(os.listdir("/proc")) - before) < 100, "the four hundred are gone"
+    end = time.monotonic() + 20
+    while len(set(os.listdir("/proc")) - before) >= 100 and time.monotonic() < end:
+        time.sleep(0.1)  # the system takes a while to bury four hundred
+    assert len(set(os.listdir("/proc")) - before) < 100
 
 
 IMPORTED = {
