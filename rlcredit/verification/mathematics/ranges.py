@@ -111,11 +111,8 @@ def _read_union_part(text: str) -> NumberRange | None:
         return _read_inequality(text)
     name, *values = split_equation_sides(text)
     if len(values) == 1:
-        return (
-            NumberRange([RealInterval("[", values[0], values[0], "]")], frozenset([name]))
-            if is_variable(name)
-            else None
-        )
+        point = RealInterval("[", values[0], values[0], "]")
+        return NumberRange([point], frozenset([name])) if is_variable(name) else None
     brackets = read_brackets(text)
     if brackets is None:
         return None

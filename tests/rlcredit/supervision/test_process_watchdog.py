@@ -7,12 +7,20 @@ from types import SimpleNamespace
 
 import pytest
 import torch.distributed as dist
+from lightning.fabric.strategies.launchers import subprocess_script
 
 from rlcredit.base.exit_status import ProcessLost
 from rlcredit.supervision import process_watchdog
 from rlcredit.supervision.process_watchdog import Heartbeat, ProcessWatchdog
 
 GLOO = "[gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:1: Connection reset by peer"
+
+
+@pytest.fixture(autouse=True)
+def restore_end_of_failed_run(monkeypatch):
+    """Put Lightning's own function back, which a watchdog replaces."""
+    observer = subprocess_script._ChildProcessObserver
+    monkeypatch.setattr(observer, "_terminate_all", observer._terminate_all)
 
 
 @pytest.fixture
