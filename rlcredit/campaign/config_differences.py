@@ -16,7 +16,7 @@ Flat = dict[str, Any]
 ABSENT = "nothing"
 
 
-NEW_DEFAULTS = {"solved_at": 1.0, "ahead": 0}
+NEW_DEFAULTS = {"solved_at": 1.0, "ahead": 0, "deterministic": True}
 """Defaults, other than None, of arguments that earlier versions did not have, or had in some classes only."""
 
 
