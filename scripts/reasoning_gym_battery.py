@@ -55,7 +55,7 @@ BESIDE = [
     for template in ("{gold}" + separator + "{other}", "{other}" + separator + "{gold}")
 ]
 WITHIN = [
-    "The answer is {gold}",
+    "The answer was {gold}",
     "{gold} it is",
     "{gold} {gold}",
     "a {gold} z",

@@ -8,6 +8,7 @@ three times.
 
 import hashlib
 import json
+import re
 import sys
 import warnings
 from functools import partial
@@ -25,11 +26,14 @@ from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
 from tests.whole_logits import RandomCredit, differentiate
 
+CLOCKS = re.compile(r"time/|memory|per_second")
+"""In the names of metrics that no two runs share."""
+
 STACKS = {
     "head critic": [GRPO, HeadCritic, GAE],
     "ridge critic": [GRPO, RidgeCritic, GAE],
     "adapter critic": [GRPO, AdapterCritic, GAE],
-    "branches": [GRPO, Branches],
+    "branches": [Branches],
     "alternatives": [RandomCredit],
 }
 
@@ -44,8 +48,8 @@ class LastBatch(Callback):
         self.rollout = module.select_minibatch(module.state.rollout)
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-        values = {name: float(value) for name, value in trainer.callback_metrics.items() if "time/" not in name}
-        self.metrics.append(values)
+        metrics = trainer.callback_metrics.items()
+        self.metrics.append({name: float(value) for name, value in metrics if not CLOCKS.search(name)})
 
 
 def train(stack, steps, **settings):
