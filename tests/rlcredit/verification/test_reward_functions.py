@@ -79,7 +79,7 @@ def stuck(completions, **kwargs):
     time.sleep(60)
 
 def floods(completions, **kwargs):
-    for descriptor in range(64):
+    for descriptor in range(4096):
         try:
             os.write(descriptor, b"x" * 17)
         except OSError:
@@ -87,7 +87,7 @@ def floods(completions, **kwargs):
     return [1.0 for _ in completions]
 
 def closes(completions, **kwargs):
-    os.closerange(0, 64)
+    os.closerange(0, 4096)
     return [1.0 for _ in completions]
 
 def crowds(completions, **kwargs):
@@ -240,7 +240,7 @@ IMPORTED = {
     "time.sleep(60)": "it took longer than 2 s",
     "os.kill(os.getpid(), 19)": "it stood still",
     "if os.fork() == 0: time.sleep(60)": "importing its module leaves a process behind",
-    "os.closerange(0, 64)": "it has ended its process, or closed files",
+    "os.closerange(0, 4096)": "it has ended its process, or closed files",
 }
 
 
