@@ -150,7 +150,7 @@ def lock_file(path: Path) -> Iterator[None]:
 
 
 def find_path_fault(path: Path, folder: Path) -> str | None:
-    """Return what is wrong with a path inside a folder: a link that leads out, or neither file nor folder.
+    """Return the fault of a path inside a folder: a link that leads out, or neither file nor folder.
 
     Args:
         path: Path inside the folder; nothing is wrong with one that does not exist.

@@ -35,7 +35,7 @@ from rlcredit.cli.validation_report import report_validation
 from rlcredit.config import jsonargparse_patches, strict_yaml
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.config_expansion import expand_call_forms
-from rlcredit.config.error_messages import UNORDERED, describe_exception, find_root_cause
+from rlcredit.config.error_messages import UNORDERED_MARK, describe_exception, find_root_cause
 from rlcredit.config.paths import extend_import_path
 from rlcredit.credit.catalogue import import_operators
 from rlcredit.credit.contract import StackError, select_operators
@@ -384,7 +384,7 @@ def run_lightning_command(args: list[str] | None = None) -> None:
             rank_zero_only(print_message)(f"error: {error}")
             sys.exit(FAILED)
         except RuntimeError as error:
-            if UNORDERED not in str(error):
+            if UNORDERED_MARK not in str(error):
                 raise
             rank_zero_only(print_message)(f"error: {describe_exception(error)}")
             sys.exit(FAILED)

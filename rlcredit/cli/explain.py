@@ -202,7 +202,7 @@ def _count_steps(trainer: Trainer, module: PolicyModule, task: Task) -> int | No
 
 
 def _describe_held_out_set(asked: HeldOutSet, trainer: Trainer, module: PolicyModule) -> str:
-    """Return how many questions of a set are asked, and how often; not more than the trainer's limit of batches."""
+    """Return the number of questions of a set and of answers to each, within the trainer's limit of batches."""
     what = f"questions of {asked.name}" if asked.name else "held-out questions"
     completions = asked.choose_sampling(module.validation).completions
     most = "" if asked.size is None or asked.task.held_out_size is not None else "at most "
@@ -213,7 +213,7 @@ def _describe_held_out_set(asked: HeldOutSet, trainer: Trainer, module: PolicyMo
 
 
 def _describe_repetition(module: PolicyModule, task: Task) -> str:
-    """Return whether the same command gives the same run again, and what stands against it."""
+    """Return the promise that the same command gives the same run, or the obstacles to it."""
     mode = torch.get_deterministic_debug_mode()
     reasons = {
         "trainer.deterministic is false": mode == 0,
@@ -221,9 +221,8 @@ def _describe_repetition(module: PolicyModule, task: Task) -> str:
         "a server draws the completions": not isinstance(module.engine, InProcessEngine),
         "micro_batch_size: auto follows the memory that is free": module.micro_batches.size == "auto",
     }
-    found = "; ".join(reason for reason, holds in reasons.items() if holds)
-    if found:
-        return f"not bit for bit: {found}"
+    if obstacles := "; ".join(reason for reason, holds in reasons.items() if holds):
+        return f"not bit for bit: {obstacles}"
     functions = ", as far as functions of your own do" if task.has_user_functions else ""
     return f"bit for bit, with these versions, threads and devices{functions}"
 

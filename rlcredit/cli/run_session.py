@@ -119,7 +119,7 @@ class RunSession:
                 self._forget_former()
 
     def _explain_way_on(self) -> str:
-        """Return how to go on from what the run has kept."""
+        """Return the advice for going on from what the run has kept."""
         leaves = bool(self.folder.describe_results(self.checkpoints))
         return explain_continuation(self.checkpoints, sys.argv[1:], leaves and not (self.replaces or self.restarts))
 

@@ -9,7 +9,7 @@ from rlcredit.config.module_source import INSTALLED
 MARK = "class path refused: "
 """Begins every refusal, so that it is found again in the message that a parser builds around it."""
 
-UNORDERED = " does not have a deterministic implementation"
+UNORDERED_MARK = " does not have a deterministic implementation"
 """What torch says, behind its name, of an operation that it refuses in deterministic mode."""
 
 OURS = [Path(__file__).parents[1], Path(__file__).parents[2] / "callbacks"]
@@ -27,8 +27,8 @@ def describe_exception(error: BaseException) -> str:
     """
     said = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     place = _find_error_place(error)
-    if UNORDERED in said:
-        operation, where = said.partition(UNORDERED)[0], f" ({place})" if place else ""
+    if UNORDERED_MARK in said:
+        operation, where = said.partition(UNORDERED_MARK)[0], f" ({place})" if place else ""
         return (
             f"{operation} has no fixed order{where}, and a run repeats bit for bit. Do without it, or give that up: "
             "--trainer.deterministic warn"

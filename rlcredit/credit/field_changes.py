@@ -17,7 +17,7 @@ ALWAYS_WATCHED = frozenset(["mask"])
 
 
 def count_changes(fields: Mapping[str, Any]) -> dict[str, int]:
-    """Return how often each tensor has been changed, as far as torch counts."""
+    """Return the number of changes of each tensor, as far as torch counts."""
     return {
         name: value._version for name, value in fields.items() if isinstance(value, Tensor) and not value.is_inference()
     }

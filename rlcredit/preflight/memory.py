@@ -135,7 +135,7 @@ class _Machine:
 
 
 def _count_held_out_prompts(asked: HeldOutSet, processes: int) -> int:
-    """Return how many held-out questions a process answers together."""
+    """Return the number of held-out questions that a process answers together."""
     batch = asked.task.validation_batch
     return min(batch, -(-asked.size // processes)) if asked.size else batch
 

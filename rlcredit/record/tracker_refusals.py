@@ -66,7 +66,7 @@ def find_tracker_refusal(error: Exception) -> str | None:
 
 
 def describe_tracker_trouble(error: Exception) -> str:
-    """Return why a tracker has not taken something, in words that hold no address.
+    """Return the reason why a tracker has not taken something, in words that hold no address.
 
     Example:
         >>> describe_tracker_trouble(ConnectionRefusedError(111, "at user:password@host"))

@@ -78,7 +78,7 @@ def refuse_foreign_checkpoint(checkpoint: Mapping[str, Any], parameters: Mapping
 
 
 def explain_continuation(folder: Path, args: Sequence[str], replaces: bool) -> str:
-    """Return how to continue a run that has ended early.
+    """Return the advice for continuing a run that has ended early.
 
     Args:
         folder: Folder of the run's checkpoints.

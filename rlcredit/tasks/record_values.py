@@ -209,7 +209,7 @@ def find_type_fault(content: Any) -> str:
 
 
 def describe_odd_value(content: Any) -> str:
-    """Return what a value is that is neither a text nor a finite number.
+    """Return the name of a value that is neither a text nor a finite number.
 
     Example:
         >>> describe_odd_value({"b": 1, "a": 2}), describe_odd_value(True), describe_odd_value([1])

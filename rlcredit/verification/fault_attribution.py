@@ -132,7 +132,7 @@ def _has_failed(reply: Reply) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return what a user's code raised, and where in it, in words that go on after its name.
+    """Return the error of a user's code and its place there, in words that go on after its name.
 
     Example:
         >>> describe_error(ValueError("no number"))

@@ -12,16 +12,13 @@ from rlcredit.base.messages import warn_once
 from rlcredit.verification.fault_attribution import AT_FAULT, UNTOLD
 from rlcredit.verification.reward_calls import SIGNATURE, ChatText, RewardCall
 from rlcredit.verification.rewards import Scores
-from rlcredit.verification.user_functions import UserFunction, require_user_path
+from rlcredit.verification.user_functions import MADE_UP_COMPLETIONS, UserFunction, require_user_path
 from rlcredit.verification.verifiers import Verdict, make_verdict
 
 SETTING = "data.rewards"
 
 VERIFIER = "verifier"
 """Name of the reward that is the score of whatever judges the task."""
-
-MADE_UP = ("", "I do not know.", "Let us think step by step. First of all, the question asks for one thing.")
-"""Completions that functions are tried with, of unequal length, beside a reference."""
 
 LARGEST_REWARD = torch.finfo(torch.float32).max
 
@@ -232,7 +229,7 @@ class RewardSum:
 
         """
         first, last = examples[0], examples[-1]
-        trial = [make_trial_call(first, len(MADE_UP)), make_trial_call(last, 1)]
+        trial = [make_trial_call(first, len(MADE_UP_COMPLETIONS)), make_trial_call(last, 1)]
         for function in self.asked.values():
             try:
                 function.start(trial)
@@ -285,7 +282,8 @@ def make_trial_call(example: RewardCall, made_up: int) -> RewardCall:
 
     """
     written: list[ChatText] = [
-        text if isinstance(example.prompt, str) else [{"role": "assistant", "content": text}] for text in MADE_UP
+        text if isinstance(example.prompt, str) else [{"role": "assistant", "content": text}]
+        for text in MADE_UP_COMPLETIONS
     ]
     references = [example.reference] if example.reference else []
     return example.about([*references, *written[-max(made_up, 2 - len(references)) :]])

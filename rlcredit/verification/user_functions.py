@@ -58,6 +58,13 @@ def find_user_file(path: str, folder: str) -> Path | None:
     return Path(spec.origin) if spec and spec.origin else None
 
 
+MADE_UP_COMPLETIONS = (
+    "",
+    "I do not know.",
+    "Let us think step by step. First of all, the question asks for one thing.",
+)
+"""Completions that functions are tried with, of unequal length, beside a reference or in its place."""
+
 NO_REPLY = Reply((), "the machine gives it no processor")
 
 

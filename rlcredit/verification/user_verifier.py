@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from rlcredit.verification.fault_attribution import AT_FAULT
-from rlcredit.verification.user_functions import UserFunction, require_user_path
+from rlcredit.verification.user_functions import MADE_UP_COMPLETIONS, UserFunction, require_user_path
 from rlcredit.verification.verifiers import Verdict, make_verdict
 from rlcredit.verification.worker_replies import Outcome, Reply
 
 SETTING = "data.verifier"
 
 SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
-
-MADE_UP = "I do not know."
-"""Completion that a verifier is tried with where there is no answer."""
 
 JudgeCall = tuple[str, str, dict[str, Any]]
 """Completion, answer, metadata."""
@@ -145,7 +142,8 @@ class UserVerifier:
             ValueError: with what is wrong with it.
 
         """
-        self.function.start([VerifierCall([answer or MADE_UP], answer, metadata) for answer, metadata in questions])
+        instead = MADE_UP_COMPLETIONS[1]
+        self.function.start([VerifierCall([answer or instead], answer, metadata) for answer, metadata in questions])
 
     def judge(self, calls: Sequence[JudgeCall]) -> list[Verdict]:
         """Judge each completion; equal ones are asked once."""

@@ -8,7 +8,6 @@ three times.
 
 import hashlib
 import json
-import re
 import sys
 import warnings
 from functools import partial
@@ -24,10 +23,8 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
+from tests.behaviour.test_golden_runs import CLOCKS
 from tests.whole_logits import RandomCredit, differentiate
-
-CLOCKS = re.compile(r"time/|memory|per_second")
-"""In the names of metrics that no two runs share."""
 
 STACKS = {
     "head critic": [GRPO, HeadCritic, GAE],

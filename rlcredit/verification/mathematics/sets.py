@@ -26,8 +26,8 @@ from rlcredit.verification.mathematics.structure import (
 
 
 def is_finite_set(reference: str) -> bool:
-    """Whether a reference is a finite set in braces, or the empty set."""
-    return _is_empty_set(reference) or (read_brackets(reference) or ("",))[0] == r"\{"
+    """Whether a reference is a finite set in braces; the empty set as a word or sign is an absence of an answer."""
+    return (read_brackets(reference) or ("",))[0] == r"\{"
 
 
 def _is_empty_set(text: str) -> bool:
