@@ -1,7 +1,7 @@
 """Numbers of the studies: what a folder of results says, and how a page writes it.
 
-Every study has a folder ``docs/studies/NAME`` with a ``numbers.py`` whose ``collect_numbers`` returns what pages say of
-the study. Numbers are returned as numbers, estimates as an `Estimate`, tables as text; the template formats them with
+Every topic of a study has a ``studies/PAGE/TOPIC_numbers.py`` whose ``collect_numbers`` returns the numbers that pages
+state. Numbers are returned as numbers, estimates as an `Estimate`, tables as text; the template formats them with
 the filters below, and so decides about digits, signs and units.
 """
 
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import csv_rows
 import numpy as np
 from scipy import stats
 
-from docs.studies.published_tables.tabulate_published import read_published_runs
-from docs.tabulate_study import Columns, render_study_tables
 from rlcredit.statistics.run_aggregates import learning_curve_area
+from studies import csv_rows
+from studies.published.tabulate_published import read_published_runs
+from studies.tabulate_study import Columns, render_study_tables
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "docs" / "results"
+STUDIES = ROOT / "studies"
 CAMPAIGNS = ROOT / "configs" / "campaigns"
 
 PASS = "val/pass_at_1"
@@ -65,9 +65,26 @@ def require_claim(holds: Any, claim: str) -> None:
         raise ValueError(f"The results no longer say that {claim}. Change the page that says so.")
 
 
+def find_results(name: str) -> Path:
+    """Return the file or folder of results of some name, whichever study it belongs to.
+
+    Raises:
+        FileNotFoundError: no study has results of that name.
+        ValueError: several studies have.
+
+    """
+    paths = sorted(STUDIES.glob(f"*/results/{name}"))
+    if not paths:
+        raise FileNotFoundError(f"studies/*/results/{name}: no study has such results. Correct the name.")
+    if len(paths) > 1:
+        folders = ", ".join(str(path.relative_to(ROOT)) for path in paths)
+        raise ValueError(f"{name}: several studies have results of that name: {folders}. Rename all but one.")
+    return paths[0]
+
+
 def read_results(name: str) -> Rows:
-    """Return the rows of a CSV file of docs/results, which is named without its ending."""
-    return csv_rows.read_csv_rows(RESULTS / f"{name}.csv")
+    """Return the rows of a CSV file of results, which is named without its ending."""
+    return csv_rows.read_csv_rows(find_results(f"{name}.csv"))
 
 
 def measure_run_areas(rows: Iterable[Mapping[str, str]], place: str = "step") -> dict[tuple[str, int], float]:
@@ -180,8 +197,8 @@ def list_deficits(study: str, conditions: Iterable[str], baseline: str = "c1_grp
 
 def render_study(study: str, more: Columns | None = None) -> str:
     """Return the tables of all families of a study in Markdown, with further columns if there are any."""
-    paper = read_published_runs(RESULTS / "published.csv")
-    return "\n".join(render_study_tables(RESULTS / study, paper, more)).strip()
+    paper = read_published_runs(find_results("published.csv"))
+    return "\n".join(render_study_tables(find_results(study), paper, more)).strip()
 
 
 def parse_estimate(text: str) -> Estimate:

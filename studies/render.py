@@ -1,11 +1,11 @@
 """Render the pages whose numbers come from the results of the studies.
 
-python -m docs.render
-python -m docs.render --check
+python -m studies.render
+python -m studies.render --check
 
-``docs/studies/NAME/page.md.jinja`` becomes ``docs/studies/NAME.md``, ``docs/templates/README.md.jinja`` the README, and
-any other ``docs/templates/PAGE.md.jinja`` the page ``docs/PAGE.md``. A template sees the numbers of every study under
-the study's name, and that of a study its own ones directly. ``stated("2 pp")`` marks a number that no file of results
+Every ``studies/PAGE/TOPIC.md.jinja`` becomes ``TOPIC.md`` beside it, and every ``README.md.jinja`` a ``README.md``. A
+template sees the numbers of every ``studies/PAGE/TOPIC_numbers.py`` under the topic's name, and a topic's own template
+sees its numbers directly. ``stated("2 pp")`` marks a number that no file of results
 holds: a set-up, a limit that was chosen, something that a paper reports; ``{% filter stated %}`` marks a block of them.
 """
 
@@ -19,42 +19,39 @@ from typing import Any
 import jinja2
 from jinja2 import nodes
 
-from docs.bare_numbers import CLOSE, OPEN, find_bare_numbers
-from docs.numbers import FILTERS, ROOT
+from studies.bare_numbers import CLOSE, OPEN, find_bare_numbers
+from studies.numbers import FILTERS, ROOT
 
-DOCS = ROOT / "docs"
-STUDIES = DOCS / "studies"
-TEMPLATES = DOCS / "templates"
+STUDIES = ROOT / "studies"
 
 
 def find_page_templates() -> dict[Path, Path]:
     """Return the template of every page that is rendered."""
-    found = {STUDIES / f"{path.parent.name}.md": path for path in sorted(STUDIES.glob("*/page.md.jinja"))}
-    for path in sorted(TEMPLATES.rglob("*.md.jinja")):
-        name = path.relative_to(TEMPLATES).with_suffix("")
-        found[(ROOT if name == Path("README.md") else DOCS) / name] = path
-    return found
+    return {path.with_suffix(""): path for path in sorted(STUDIES.rglob("*.md.jinja"))}
 
 
 @cache
-def collect_study_numbers() -> dict[str, dict[str, Any]]:
-    """Return the numbers of all studies, by the study's name."""
-    names = sorted(path.parent.name for path in STUDIES.glob("*/numbers.py"))
-    return {name: importlib.import_module(f"docs.studies.{name}.numbers").collect_numbers() for name in names}
+def collect_topic_numbers() -> dict[str, dict[str, Any]]:
+    """Return the numbers of all topics, by the topic's name."""
+    numbers = {}
+    for path in sorted(STUDIES.glob("*/*_numbers.py")):
+        module = importlib.import_module(f"studies.{path.parent.name}.{path.stem}")
+        numbers[path.stem.removesuffix("_numbers")] = module.collect_numbers()
+    return numbers
 
 
 def collect_page_numbers(page: Path) -> dict[str, Any]:
-    """Return what the template of a page sees.
+    """Return the numbers that the template of a page sees.
 
     Raises:
-        ValueError: a number of the study is called like another study.
+        ValueError: a number of the topic is called like another topic.
 
     """
-    studies = collect_study_numbers()
-    own = studies.get(page.stem, {}) if page.parent == STUDIES else {}
-    if shadowed := own.keys() & studies.keys():
-        raise ValueError(f"{page.name}: numbers are called like studies: {sorted(shadowed)}. Rename them.")
-    return studies | own
+    topics = collect_topic_numbers()
+    topic_numbers = topics.get(page.stem, {})
+    if shadowed := topic_numbers.keys() & topics.keys():
+        raise ValueError(f"{page.name}: numbers are called like topics: {sorted(shadowed)}. Rename them.")
+    return topics | topic_numbers
 
 
 def keep_stated(text: str) -> str:
@@ -123,7 +120,7 @@ def list_page_faults(page: Path) -> list[str]:
     for number in find_bare_numbers(render_template_page(page, marked=True)):
         faults.append(f'{name}: {number} is written out. Take it from results, or mark it: stated("{number}").')
     if not page.exists() or page.read_text(encoding="utf-8") != render_template_page(page):
-        faults.append(f"{page.relative_to(ROOT)} is not current. Run python -m docs.render.")
+        faults.append(f"{page.relative_to(ROOT)} is not current. Run python -m studies.render.")
     return faults
 
 

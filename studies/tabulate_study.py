@@ -1,6 +1,6 @@
 """Tabulate a study family by family, beside what the SEPA paper reports of the same contrast.
 
-python -m docs.tabulate_study docs/results/tiny_study docs/results/published.csv
+python -m studies.tabulate_study studies/papers/results/tiny_study studies/published/results/published.csv
 
 The folder holds the CSV files that ``rlcredit report`` wrote, and is called like the campaign.
 """
@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-import csv_rows
-
-from docs.studies.published_tables.tabulate_published import MeasuredValues, read_published_runs
 from rlcredit.campaign.metric_definition import list_metric_differences
 from rlcredit.pages.number_formats import format_difference_interval, format_p_value, format_signed_points
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.intervals import Interval
 from rlcredit.statistics.t_test import welch_t_test
+from studies import csv_rows
+from studies.published.tabulate_published import MeasuredValues, read_published_runs
 
 PAPER = {
     ("the paper's contrast", "c7_maxrl_hicra"): [("4B", "MaxRL, GTPO, HICRA")],

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import tabulate_gradients
-from csv_rows import read_csv_rows
 
-from docs.numbers import read_results, require_claim
 from rlcredit.cards.ranking import SHIPPED
+from studies.csv_rows import read_csv_rows
+from studies.numbers import read_results, require_claim
 
 VERSUS = "this_stack_vs_"
 HARD = "hard Delight 20 %"

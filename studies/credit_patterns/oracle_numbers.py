@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from docs.numbers import RESULTS, require_claim
-from docs.studies.oracle.tabulate_oracle import OPPOSITE, Curves, read_oracle_curves, render_means_table
 from rlcredit.pages.tables import Table
+from studies.credit_patterns.tabulate_oracle import OPPOSITE, Curves, read_oracle_curves, render_means_table
+from studies.numbers import find_results, require_claim
 
 SCORES = {
     "surprisal": "surprisal",
@@ -90,7 +90,7 @@ def render_ledger_table(curves: Curves) -> str:
 
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the oracle on the embedded policy."""
-    curves, ep_grpo = (read_oracle_curves(RESULTS / "oracle.csv", name) for name in ("oracle", "oracle_ep_grpo"))
+    curves, ep_grpo = (read_oracle_curves(find_results("oracle.csv"), name) for name in ("oracle", "oracle_ep_grpo"))
     require_claim({len(values) for values in curves["value"].values()} == {3}, "the oracle was asked in three runs")
     information, entropy = (list_means(curves, f"verdict_{name}") for name in ("information", "entropy"))
     ratios = [whole / part for part, whole in zip(information, entropy, strict=True)]

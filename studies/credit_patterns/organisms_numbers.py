@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from docs.numbers import read_results, require_claim
-from docs.studies.organisms.tabulate_organisms import ORACLE, PASS, render_test_policy_table
+from studies.credit_patterns.tabulate_organisms import ORACLE, PASS, render_test_policy_table
+from studies.numbers import read_results, require_claim
 
 
 def collect_first_values(metric: str) -> dict[str, float]:

@@ -5,27 +5,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from csv_rows import read_csv_rows
 from measure_signals import POLICIES, SPEAKING
 
 from callbacks.tokens.gtpo import gtpo_weights
-from docs.numbers import (
-    RESULTS,
+from rlcredit.cards.ranking import SHIPPED
+from rlcredit.formulas.uncertainty import predictive_variance, surprisal
+from rlcredit.pages.tables import Table
+from studies.csv_rows import read_csv_rows
+from studies.leaderboard.leaderboard_numbers import collect_findings
+from studies.numbers import (
     Estimate,
     Rows,
     estimate_area_lead,
     estimate_lead,
+    find_results,
     format_estimate,
     format_fixed,
     read_results,
     require_claim,
 )
-from docs.studies.leaderboard.numbers import collect_findings
-from docs.studies.replication.numbers import count_area_conclusions
-from docs.studies.replication.tabulate_areas import conclude_areas
-from rlcredit.cards.ranking import SHIPPED
-from rlcredit.formulas.uncertainty import predictive_variance, surprisal
-from rlcredit.pages.tables import Table
+from studies.papers.replication_numbers import count_area_conclusions
+from studies.papers.tabulate_areas import conclude_areas
 
 UNPLANTED = (*SPEAKING, "delayed", "backward")
 """Policies that are uncertain where they decide."""
@@ -226,7 +226,7 @@ def collect_training() -> dict[str, Any]:
     return {
         "area": estimate_area_lead(study, condition, baseline),
         "end": estimate_lead(study, condition, baseline),
-        "p": conclude_areas(RESULTS / study)["signals", condition].p,
+        "p": conclude_areas(find_results(study))["signals", condition].p,
     }
 
 

@@ -1,7 +1,8 @@
 """Tabulate and draw what probes measured in finished runs: the credit oracle beside whatever else the stack holds.
 
-python -m docs.studies.oracle.tabulate_oracle values mlflow.db docs/results/oracle.csv
-python -m docs.studies.oracle.tabulate_oracle tables docs/results/oracle.csv --condition oracle --picture oracle.png
+TABLE=studies/credit_patterns/results/oracle.csv
+python -m studies.credit_patterns.tabulate_oracle values mlflow.db $TABLE
+python -m studies.credit_patterns.tabulate_oracle tables $TABLE --condition oracle --picture oracle.png
 
 ``values`` copies what an MLflow database holds into a CSV file, one row per condition, seed, step and quantity; the
 tables are made from that file.
@@ -12,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import csv_rows
 import numpy as np
 from mlflow_metrics import LoggedMetric, read_logged_metrics
 
 from rlcredit.base.plot_style import ACCENT, INK, MUTED, SECOND, create_figure, style_axes
 from rlcredit.pages.tables import Table
+from studies import csv_rows
 
 PREFIX = "probe/CreditOracle/"
 DIAGNOSTICS = ("QuadrantStats", "PolarityMisalignment", "EntropyCollapse", "ZeroVariance", "DecisionPivots")

@@ -3,8 +3,8 @@
 ORACLE=configs/conditions/probes/oracle_grpo.yaml
 rlcredit fit --config configs/tiny.yaml --config $ORACLE --condition aligned
 rlcredit fit --config configs/tiny.yaml --config configs/organisms/decoy.yaml --config $ORACLE --condition decoy
-python -m docs.studies.organisms.tabulate_organisms mlflow.db --out organisms.csv
-python -m docs.studies.organisms.tabulate_organisms organisms.csv
+python -m studies.credit_patterns.tabulate_organisms mlflow.db --out organisms.csv
+python -m studies.credit_patterns.tabulate_organisms organisms.csv
 
 Runs are of the policy that their condition names; several seeds of each are averaged.
 """
@@ -13,12 +13,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import csv_rows
 import numpy as np
 from mlflow_metrics import read_logged_metrics
 
 from rlcredit.cards.card_policies import list_policy_names
 from rlcredit.pages.tables import Table
+from studies import csv_rows
 
 ORACLE = "probe/CreditOracle/"
 PASS = "val/pass_at_1"

@@ -1,16 +1,16 @@
 """Choose batch and learning rate of every kind of credit at equal tokens, in rounds, and declare what compares them.
 
-python -m docs.studies.equal_tokens.declare_rounds batch_rates
-python -m docs.studies.equal_tokens.declare_rounds batch_rates --repeat batch_rates_2 --first-seed 404 --seeds 2
+python -m studies.critics.declare_rounds batch_rates
+python -m studies.critics.declare_rounds batch_rates --repeat batch_rates_2 --first-seed 404 --seeds 2
 ROUNDS="batch_rates batch_rates_2"
-python -m docs.studies.equal_tokens.declare_rounds $ROUNDS --compare NAME --kinds ... --first-seed 500 --seeds 8
+python -m studies.critics.declare_rounds $ROUNDS --compare NAME --kinds ... --first-seed 500 --seeds 8
 
 The first round tries a few settings of every kind on one seed. A kind that is more than five points of area behind flat
 credit, each at its best, is stopped. Flat credit and the two best others have a second round on further seeds: their
 best setting, the same one at twice and at half the rate, and half the prompts at half the rate. Chosen is the setting
 with the highest mean area under the held-out curve, of those that the last round has tried, on the seeds that all of
 them have; of equal ones the one with fewer prompts and the lower rate. Conditions are called NAME_pPROMPTS_xFACTOR, or
-NAME_xFACTOR where prompts were not varied, and flat credit ``flat``; the results lie in docs/results.
+NAME_xFACTOR where prompts were not varied, and flat credit ``flat``; the results lie in studies/critics/results.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from docs.numbers import CAMPAIGNS, measure_run_areas, read_results
-from docs.studies.headline.choose_rates import factor_value
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.pages.tables import Table
 from rlcredit.report.condition_comparison import FEWEST
+from studies.measured_credit.choose_rates import factor_value
+from studies.numbers import CAMPAIGNS, measure_run_areas, read_results
 
 FLAT = "flat"
 """Name of the kind that the others are measured by."""
@@ -256,7 +256,7 @@ def main() -> None:
         plan["budget"] |= {next(iter(plan["budget"])): args.tokens}
     path = CAMPAIGNS / f"{name}.yaml"
     head = f"# {title}  rlcredit campaign configs/campaigns/{name}.yaml\n"
-    how = f"# Written by docs/studies/equal_tokens/declare_rounds.py from {' and '.join(args.rounds)}.\n"
+    how = f"# Written by studies/critics/declare_rounds.py from {' and '.join(args.rounds)}.\n"
     write_atomically(path, head + how + yaml.safe_dump(plan, sort_keys=False, width=160))
 
 

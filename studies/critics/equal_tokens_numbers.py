@@ -5,7 +5,25 @@ from typing import Any
 
 import numpy as np
 
-from docs.numbers import (
+from rlcredit.pages.number_formats import format_p_value
+from rlcredit.pages.tables import Table
+from rlcredit.statistics.collapse import clopper_pearson_limit
+from studies.critics.declare_rounds import (
+    FLAT,
+    STOPPED,
+    choose_setting,
+    measure_distances,
+    measure_setting,
+    read_areas,
+    render_area_table,
+)
+from studies.critics.tabulate_difficulty import (
+    LEVELS,
+    estimate_level_lead,
+    read_values,
+    render_difficulty_table,
+)
+from studies.numbers import (
     ENTROPY,
     PASS,
     Estimate,
@@ -21,24 +39,6 @@ from docs.numbers import (
     require_claim,
     student_estimate,
 )
-from docs.studies.equal_tokens.declare_rounds import (
-    FLAT,
-    STOPPED,
-    choose_setting,
-    measure_distances,
-    measure_setting,
-    read_areas,
-    render_area_table,
-)
-from docs.studies.equal_tokens.tabulate_difficulty import (
-    LEVELS,
-    estimate_level_lead,
-    read_values,
-    render_difficulty_table,
-)
-from rlcredit.pages.number_formats import format_p_value
-from rlcredit.pages.tables import Table
-from rlcredit.statistics.collapse import clopper_pearson_limit
 
 CONSTANT = "critic_rates"
 """Campaign that tried constant rates."""

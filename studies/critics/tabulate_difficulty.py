@@ -1,8 +1,8 @@
 """Tabulate what a campaign's runs learn on questions that were hard, middling or easy before training.
 
-TABLE=docs/results/hard_questions/difficulty.csv
-python -m docs.studies.equal_tokens.tabulate_difficulty campaigns/hard_questions --out $TABLE
-python -m docs.studies.equal_tokens.tabulate_difficulty $TABLE
+TABLE=studies/critics/results/hard_questions/difficulty.csv
+python -m studies.critics.tabulate_difficulty campaigns/hard_questions --out $TABLE
+python -m studies.critics.tabulate_difficulty $TABLE
 
 A question's level is how many of its answers were right in the evaluation before the first step. That evaluation is the
 same in all runs of a seed, and so are the levels. Differences from the baseline are paired by seed, with Student's
@@ -13,12 +13,12 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import csv_rows
 import numpy as np
 
-from docs.numbers import Estimate, Rows, format_estimate, student_estimate
 from rlcredit.pages.tables import Table
 from rlcredit.report.evidence import FinishedRun, read_campaign_evidence
+from studies import csv_rows
+from studies.numbers import Estimate, Rows, format_estimate, student_estimate
 
 LEVELS = {"hard": 0.25, "middling": 0.75, "easy": 1.0}
 """The largest share of a question's answers that were right before training, level by level."""

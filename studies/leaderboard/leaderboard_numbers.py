@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from csv_rows import read_csv_rows
-
-from docs.numbers import RESULTS, Estimate, Rows, parse_estimate, require_claim
 from rlcredit.cards import leaderboard
 from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import SHIPPED, rank_conditions, summarise_leaderboard
+from studies.csv_rows import read_csv_rows
+from studies.numbers import Estimate, Rows, find_results, parse_estimate, require_claim
 
 
 def collect_findings(rows: Rows, finding: str) -> dict[str, dict[str, Estimate]]:
@@ -36,7 +35,7 @@ def drop_worst_conditions(rows: Rows, number: int = 5) -> Rows:
 
 def collect_values_and_rereadings() -> dict[str, Any]:
     """Return what pages say of operators that read values or read completions again; one policy, quick cards."""
-    rows = read_csv_rows(RESULTS / "cards_aligned.csv")
+    rows = read_csv_rows(find_results("cards_aligned.csv"))
     gains = collect_findings(rows, "area_gain")
     require_claim({row["organism"] for row in rows} == {"aligned"}, "all cards are of one policy")
     require_claim(gains["ExpectedGradient"] == gains["HeadCritic"], "two operators lead to one condition")

@@ -5,8 +5,8 @@
 
 from typing import Any, NamedTuple
 
-from docs.numbers import require_claim
 from rlcredit.pages.tables import Table
+from studies.numbers import require_claim
 
 
 class ProbeCost(NamedTuple):

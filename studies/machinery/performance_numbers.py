@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from benchmarks import format_median_and_range, round_ratios
 
-from docs.numbers import RESULTS, read_results, require_claim, student_estimate
 from rlcredit.pages.tables import Table
+from studies.numbers import find_results, read_results, require_claim, student_estimate
 
 UPDATE_SECONDS = [(0.351, 0.177), (0.355, 0.171), (0.350, 0.171), (0.344, 0.174), (0.342, 0.174)]
 """CPU seconds of one forward and backward pass before and now, round by round."""
@@ -26,7 +26,7 @@ STEP_PARTS = ("rollout", "verify", "credit", "update")
 
 def read_measurements(name: str) -> dict[str, Any]:
     """Return what a benchmark has written."""
-    return json.loads((RESULTS / "performance" / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads((find_results("performance") / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def render_trl_row(title: str, steps: Mapping[str, Sequence[float]]) -> list[str]:

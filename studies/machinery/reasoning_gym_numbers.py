@@ -4,8 +4,8 @@ from typing import Any
 
 from reasoning_gym_battery import BESIDE, CONSTANTS, DENIALS, HEDGES, KINDS, WITHIN, render_battery_table
 
-from docs.numbers import read_results, require_claim
 from rlcredit.verification.reasoning_gym_answers import SHAPES
+from studies.numbers import read_results, require_claim
 
 
 def collect_numbers() -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tabulate_verifier import count_misses, render_verifier_table
 
-from docs.numbers import Rows, read_results, require_claim
+from studies.numbers import Rows, read_results, require_claim
 
 PROSE = "q_college_math.jsonl"
 """File whose golds are half in prose."""

@@ -2,8 +2,8 @@
 
 rlcredit report configs/campaigns/headline_rates.yaml
 TUNED="configs/campaigns/headline_rates.yaml campaigns/headline_rates/report"
-python -m docs.studies.headline.choose_rates $TUNED
-python -m docs.studies.headline.choose_rates $TUNED --out configs/campaigns/headline_best.yaml
+python -m studies.measured_credit.choose_rates $TUNED
+python -m studies.measured_credit.choose_rates $TUNED --out configs/campaigns/headline_best.yaml
 
 Conditions of the grid are called NAME_xFACTOR. Chosen is the factor with the highest mean of the primary metric after
 the last step, of equal ones the lower. What is declared has seeds of its own: those of the choice would flatter it.
@@ -13,7 +13,6 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import csv_rows
 import numpy as np
 import yaml
 
@@ -21,6 +20,7 @@ from rlcredit.base.files import write_atomically
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.grid_choice import choose_grid_value
+from studies import csv_rows
 
 DECAY = "configs/rates/linear_decay.yaml"
 DECAYED = ("flat", "measured")
@@ -141,7 +141,7 @@ def main() -> None:
     if args.out is not None:
         plan = declare_tuned_comparison(tuned, conditions, ended, range(args.first_seed, args.first_seed + args.pairs))
         head = f"# Every kind of credit at its own best rate.  rlcredit campaign {args.out}\n"
-        how = f"# Written by docs/studies/headline/choose_rates.py from {args.results}.\n"
+        how = f"# Written by studies/measured_credit/choose_rates.py from {args.results}.\n"
         write_atomically(args.out, head + how + yaml.safe_dump(plan, sort_keys=False, width=160))
 
 

@@ -4,14 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from docs.numbers import (
+from rlcredit.campaign.declaration import read_declaration
+from rlcredit.pages.tables import Table
+from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
+from studies.measured_credit import choose_rates
+from studies.measured_credit.tabulate_thresholds import group_pass_curves, make_threshold_table
+from studies.numbers import (
     CAMPAIGNS,
     PASS,
-    RESULTS,
     Estimate,
     count_collapses,
     estimate_area_lead,
     estimate_lead,
+    find_results,
     list_conclusions,
     list_leads_by_step,
     pair_differences,
@@ -22,11 +27,6 @@ from docs.numbers import (
     require_claim,
     student_estimate,
 )
-from docs.studies.headline import choose_rates
-from docs.studies.headline.tabulate_thresholds import group_pass_curves, make_threshold_table
-from rlcredit.campaign.declaration import read_declaration
-from rlcredit.pages.tables import Table
-from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
 
 CONTROLS = "headline_controls"
 BEST = "headline_best"
@@ -38,13 +38,15 @@ STRENGTHS = ("gtpo_002", "gtpo_01", "gtpo_03")
 
 def read_grid(name: str) -> dict[str, float]:
     """Return where every condition of a grid of learning rates ends."""
-    return choose_rates.read_final_means(RESULTS / name, PASS, 100)
+    return choose_rates.read_final_means(find_results(name), PASS, 100)
 
 
 def render_grid(name: str) -> str:
     """Return the table of a grid of learning rates, and under it which choices are doubtful."""
     conditions = choose_rates.group_conditions_by_factor(read_declaration(CAMPAIGNS / f"{name}.yaml"))
-    doubts = choose_rates.describe_rate_doubts(conditions, choose_rates.read_final_values(RESULTS / name, PASS, 100))
+    doubts = choose_rates.describe_rate_doubts(
+        conditions, choose_rates.read_final_values(find_results(name), PASS, 100)
+    )
     listed = "\n".join(f"- {sentence}" for sentence in doubts)
     table = choose_rates.render_rate_table(conditions, read_grid(name))
     head = "Doubts about what was chosen, where tied is within one standard error of the paired differences:"

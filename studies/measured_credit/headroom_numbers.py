@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from docs.numbers import (
+from rlcredit.statistics.t_test import welch_t_test
+from studies.numbers import (
     LENGTH,
     STEPS,
     Estimate,
@@ -19,7 +20,6 @@ from docs.numbers import (
     render_study,
     require_claim,
 )
-from rlcredit.statistics.t_test import welch_t_test
 
 STUDIES = ("headroom_2_4", "headroom_6_8", "headroom_optimal_2_4", "headroom_optimal_6_8", "headroom_10_12")
 OPTIMAL = {"short": "headroom_optimal_2_4", "middle": "headroom_optimal_6_8", "long": "headroom_10_12"}

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from docs.numbers import Estimate, Rows, read_held_out, read_results
-from docs.studies.noise import tabulate_noise
+from studies.measured_credit import tabulate_noise
+from studies.numbers import Estimate, Rows, read_held_out, read_results
 
 MEASURED = "Monte Carlo, 8, optimal"
 STACKS = {

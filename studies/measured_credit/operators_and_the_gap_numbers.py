@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from docs.numbers import (
+from studies.measured_credit.noise_numbers import find_estimate
+from studies.measured_credit.tabulate_headroom import render_headroom_table
+from studies.numbers import (
     ENTROPY,
-    RESULTS,
     estimate_lead,
+    find_results,
     list_deficits,
     pair_area_differences,
     pair_differences,
@@ -14,8 +16,6 @@ from docs.numbers import (
     render_study,
     require_claim,
 )
-from docs.studies.noise.numbers import find_estimate
-from docs.studies.operators_and_the_gap.tabulate_headroom import render_headroom_table
 
 SHARED = ("c2_grpo_gtpo", "c3_grpo_hicra", "c4_grpo_sepa")
 """Stacks that hold GTPO."""
@@ -27,7 +27,7 @@ LONG = "headroom_operators_10_12"
 
 def render_gap_shares(measured: str, operators: str) -> str:
     """Return the table of the shares of the gap that the operators close, in Markdown."""
-    folders = [RESULTS / name for name in (measured, operators)]
+    folders = [find_results(name) for name in (measured, operators)]
     return render_headroom_table("monte_carlo_optimal", folders)
 
 

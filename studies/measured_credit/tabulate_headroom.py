@@ -1,7 +1,7 @@
 """Tabulate the share of the gap between the baseline and one condition that the other conditions close.
 
-FOLDERS="docs/results/headroom_optimal_6_8 docs/results/headroom_operators_6_8"
-python -m docs.studies.operators_and_the_gap.tabulate_headroom monte_carlo_optimal $FOLDERS
+FOLDERS="studies/measured_credit/results/headroom_optimal_6_8 studies/measured_credit/results/headroom_operators_6_8"
+python -m studies.measured_credit.tabulate_headroom monte_carlo_optimal $FOLDERS
 
 The folders hold the CSV files that ``rlcredit report`` wrote; the condition is one of the first. Each campaign has one
 baseline, and all have the same, run by run. Intervals are of 95 %, for these questions, and not corrected.
@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from csv_rows import read_csv_rows
 
-from docs.tabulate_study import format_difference
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.run_aggregates import learning_curve_area
 from rlcredit.statistics.t_test import paired_t_test
+from studies.csv_rows import read_csv_rows
+from studies.tabulate_study import format_difference
 
 HEADS = ("condition", "difference after the last step", "share of the gap", "difference of areas", "share of that gap")
 

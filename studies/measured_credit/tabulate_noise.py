@@ -1,6 +1,6 @@
 """Tabulate how noisy the gradients of credit operators are, as ``measure_noise.py`` has measured it.
 
-python -m docs.studies.noise.tabulate_noise docs/results/noise.csv
+python -m studies.measured_credit.tabulate_noise studies/measured_credit/results/noise.csv
 
 """
 
@@ -8,10 +8,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import csv_rows
-
 from rlcredit.pages.number_formats import format_with_interval
 from rlcredit.pages.tables import Table
+from studies import csv_rows
 
 Row = dict[str, str]
 

@@ -1,6 +1,6 @@
 """Tabulate after how many steps the conditions of a study reach levels of held-out pass@1.
 
-python -m docs.studies.headline.tabulate_thresholds docs/results/headline_300
+python -m studies.measured_credit.tabulate_thresholds studies/measured_credit/results/headline_300
 
 The folder holds the CSV files that ``rlcredit report`` wrote. A level is reached when pass@1 is first seen at or above
 it, between two evaluations on a straight line. Ratios are to the baseline of the first comparison; their intervals are
@@ -12,13 +12,13 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import csv_rows
 import numpy as np
 
 from rlcredit.cards.training_outcome import PRIMARY
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.run_aggregates import steps_to_threshold
+from studies import csv_rows
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)
 

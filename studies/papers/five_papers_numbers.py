@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import tabulate_mlflow_metrics
 
-from docs.numbers import (
+from studies.numbers import (
     ENTROPY,
     LENGTH,
     Estimate,

@@ -4,16 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from docs.numbers import (
+from rlcredit.pages.number_formats import format_p_value
+from rlcredit.statistics.collapse import clopper_pearson_limit
+from rlcredit.statistics.t_test import welch_t_test
+from studies.numbers import (
     ENTROPY,
     LENGTH,
     PASS,
-    RESULTS,
     Estimate,
     count_collapses,
     count_conclusions,
     estimate_area_lead,
     estimate_lead,
+    find_results,
     list_conclusions,
     list_deficits,
     pair_differences,
@@ -23,12 +26,9 @@ from docs.numbers import (
     require_claim,
     student_estimate,
 )
-from docs.studies.published_tables.tabulate_published import read_published_runs
-from docs.studies.replication.tabulate_areas import conclude_areas
-from docs.tabulate_study import Columns
-from rlcredit.pages.number_formats import format_p_value
-from rlcredit.statistics.collapse import clopper_pearson_limit
-from rlcredit.statistics.t_test import welch_t_test
+from studies.papers.tabulate_areas import conclude_areas
+from studies.published.tabulate_published import read_published_runs
+from studies.tabulate_study import Columns
 
 STUDY = "tiny_study"
 LEAD = "sepa_lead"
@@ -48,7 +48,7 @@ def find_comparison(family: str, condition: str) -> dict[str, str]:
 
 def measure_published_mask() -> Estimate:
     """Return the paper's difference between MaxRL with a mask and GRPO, in points, with Welch's interval."""
-    runs = {key[:2]: values for key, (_, values) in read_published_runs(RESULTS / "published.csv").items()}
+    runs = {key[:2]: values for key, (_, values) in read_published_runs(find_results("published.csv")).items()}
     test = welch_t_test(100 * runs["4B, entropy mask", "arm"], 100 * runs["4B, entropy mask", "baseline"])
     return Estimate(test.difference, test.interval.low, test.interval.high)
 
@@ -80,7 +80,7 @@ def collect_best_rates() -> dict[str, Any]:
 
 def render_area_columns(study: str) -> Columns:
     """Return what areas show in every comparison of a study, as further columns of its tables."""
-    found = conclude_areas(RESULTS / study)
+    found = conclude_areas(find_results(study))
     return {
         "area, p": {key: format_p_value(each.p) for key, each in found.items()},
         "by area": {key: each.words for key, each in found.items()},
@@ -99,7 +99,7 @@ def collect_pass_at_2() -> dict[str, Any]:
 
 def count_area_conclusions(study: str) -> dict[str, int]:
     """Return how many comparisons of a study areas decide, in which way, and how many of them ends leave undecided."""
-    found = list(conclude_areas(RESULTS / study).values())
+    found = list(conclude_areas(find_results(study)).values())
     decided = [each for each in found if each.words != "undecided"]
     return {
         "compared": len(found),

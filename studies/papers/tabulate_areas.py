@@ -1,6 +1,6 @@
 """Tabulate what the areas under the curves of a campaign say, beside the verdicts at the end of the runs.
 
-python -m docs.studies.replication.tabulate_areas docs/results/tiny_study
+python -m studies.papers.tabulate_areas studies/papers/results/tiny_study
 
 The folder holds the CSV files that ``rlcredit report`` wrote. Differences of areas are paired by seed and tested as
 ends are: by Student's t, or by the exact sign flip where a run collapsed, corrected by Holm over all comparisons.
@@ -10,15 +10,15 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-import csv_rows
 import numpy as np
 
-from docs.numbers import measure_run_areas
 from rlcredit.pages.number_formats import format_p_value, format_signed_points
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.adjusted_p import holm_adjusted_p
 from rlcredit.statistics.sign_flip import sign_flip_p
 from rlcredit.statistics.t_test import paired_t_test
+from studies import csv_rows
+from studies.numbers import measure_run_areas
 
 Key = tuple[str, str]
 """Family and condition of a comparison."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from docs.numbers import CAMPAIGNS
+from studies.numbers import CAMPAIGNS
 
 
 def collect_numbers() -> dict[str, Any]:

@@ -14,12 +14,12 @@ from callbacks.dense.tempo import tempo_advantages
 from callbacks.episode.grpo import grpo_advantages
 from callbacks.tokens.conflict_mask import conflict_weights, leading_conflicts
 from callbacks.tokens.gtpo import gtpo_weights
-from docs.numbers import require_claim
 from rlcredit.formulas.contingency_tables import fisher_p_values, information_gain, key_token_values
 from rlcredit.formulas.groups import leave_one_out_deviations
 from rlcredit.formulas.prefixes import companion_sums, prefix_values, shared_token_mask
 from rlcredit.formulas.segments import segment_differences
 from rlcredit.formulas.value_estimates import process_returns
+from studies.numbers import require_claim
 
 
 def whitened(values: Tensor) -> Tensor:

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from docs.numbers import RESULTS, require_claim
-from docs.studies.published_tables.tabulate_published import MARGIN, read_published_runs, render_published_table
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.t_test import welch_t_test
+from studies.numbers import find_results, require_claim
+from studies.published.tabulate_published import MARGIN, read_published_runs, render_published_table
 
 
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the paper's tables."""
-    published = read_published_runs(RESULTS / "published.csv")
+    published = read_published_runs(find_results("published.csv"))
     baselines = {experiment: values for (experiment, role, _), (_, values) in published.items() if role == "baseline"}
     tests = [
         welch_t_test(values, baselines[experiment])

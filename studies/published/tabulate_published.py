@@ -1,6 +1,6 @@
 """Compute the SEPA paper's tables from its per-seed values: tests and intervals. Three seeds reach no verdict.
 
-python -m docs.studies.published_tables.tabulate_published docs/results/published.csv
+python -m studies.published.tabulate_published studies/published/results/published.csv
 
 """
 
@@ -8,7 +8,6 @@ import argparse
 from itertools import groupby
 from pathlib import Path
 
-import csv_rows
 import numpy as np
 
 from rlcredit.campaign.metric_definition import MetricDefinition, list_metric_differences
@@ -16,6 +15,7 @@ from rlcredit.pages.tables import Table
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.sign_flip import sign_flip_p
 from rlcredit.statistics.t_test import paired_t_test, welch_t_test
+from studies import csv_rows
 
 MARGIN = 0.01
 

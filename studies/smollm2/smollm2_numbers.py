@@ -6,12 +6,15 @@ import count_plans
 import find_tasks
 import tabulate_mlflow_metrics
 
-from docs.numbers import (
-    RESULTS,
+from rlcredit.cards.leaderboard import render_leaderboard_table
+from studies.credit_patterns.tabulate_oracle import read_oracle_curves
+from studies.measured_credit import tabulate_noise
+from studies.numbers import (
     Estimate,
     Rows,
     count_collapses,
     estimate_lead,
+    find_results,
     pair_differences,
     parse_comparison,
     read_held_out,
@@ -19,10 +22,7 @@ from docs.numbers import (
     render_study,
     require_claim,
 )
-from docs.studies.noise import tabulate_noise
-from docs.studies.oracle.tabulate_oracle import read_oracle_curves
-from docs.studies.smollm2 import tabulate_run
-from rlcredit.cards.leaderboard import render_leaderboard_table
+from studies.smollm2 import tabulate_run
 
 MEASURED = "Monte Carlo, 8, optimal"
 ENTROPY = "top 20 % entropy"
@@ -85,7 +85,7 @@ def collect_plan_numbers() -> dict[str, Any]:
 
 def collect_oracle_numbers() -> dict[str, Any]:
     """Return what the oracle says before training, run by run."""
-    curves = read_oracle_curves(RESULTS / "smollm2_oracle.csv", "oracle_few")
+    curves = read_oracle_curves(find_results("smollm2_oracle.csv"), "oracle_few")
     first = {quantity: steps[0] for quantity, steps in curves.items()}
     require_claim(len(first["fork_fraction"]) == 3, "the oracle was asked three times before training")
     return {

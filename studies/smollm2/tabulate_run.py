@@ -1,7 +1,7 @@
 """Tabulate what a run says of its held-out questions, with the time that it took.
 
-python -m docs.studies.smollm2.tabulate_run runs/grpo-seed0 --out docs/results/smollm2_run.csv
-python -m docs.studies.smollm2.tabulate_run docs/results/smollm2_run.csv
+python -m studies.smollm2.tabulate_run runs/grpo-seed0 --out studies/smollm2/results/smollm2_run.csv
+python -m studies.smollm2.tabulate_run studies/smollm2/results/smollm2_run.csv
 
 Minutes are counted from the end of the first evaluation; intervals are over questions, 95 %.
 """
@@ -11,12 +11,12 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import csv_rows
 import numpy as np
 
 from rlcredit.pages.tables import Table
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.statistics.intervals import share_interval
+from studies import csv_rows
 
 METRICS = ("pass_at_1", "pass_at_k", "completion_length", "entropy", "no_answer")
 HEADS = (
