@@ -15,6 +15,7 @@ from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.adjusted_p import holm_adjusted_p
 from rlcredit.statistics.paired_comparison import sign_flip_paired_test
+from rlcredit.statistics.power import detectable_effect
 from rlcredit.statistics.sign_flip import smallest_sign_flip_p
 from rlcredit.statistics.t_test import paired_t_test
 from studies.numbers import PASS, Estimate, format_estimate, name_conclusion, read_results
@@ -116,6 +117,32 @@ def measure_leads(differences: list[np.ndarray], collapsed: list[bool]) -> list[
         ps.append(p)
         leads.append(Estimate(*(100 * number for number in (test.difference, *test.interval[:2]))))
     return [Lead(lead, float(p)) for lead, p in zip(leads, holm_adjusted_p(ps), strict=True)]
+
+
+def measure_room(study: str, baseline: str) -> float:
+    """Return the largest lead by area that a run could have, in points.
+
+    That run would be at the best score of the whole campaign from the first evaluation after training began.
+    """
+    curves = read_curves(study)
+    best = max(max(curve.values()) for runs in curves.values() for curve in runs.values())
+    leads = []
+    for curve in curves[baseline].values():
+        highest = {mark: height if mark == min(curve) else best for mark, height in curve.items()}
+        leads.append(measure_curve_area(highest) - measure_curve_area(curve))
+    return 100 * float(np.mean(leads))
+
+
+def measure_detectable_lead(study: str) -> float:
+    """Return the true lead that a comparison of a campaign finds with a power of 80 %, in points.
+
+    Differences are taken to spread as those of the median comparison do, and Holm's procedure to divide the level by
+    the number of comparisons, which it does for the first.
+    """
+    values = pair_campaign_values(study)
+    spread = float(np.median([pair.declared.std(ddof=1) for pair in values]))
+    pairs = len(values[0].declared)
+    return 100 * spread * detectable_effect(pairs, conditions=1, alpha=LEVEL / len(values))
 
 
 def is_undecidable(place: int, values: list[PairedValues], leads: list[Lead]) -> bool:

@@ -1,8 +1,8 @@
 """Tabulate what a campaign's runs learn on questions that were hard, middling or easy before training.
 
-TABLE=studies/critics/results/hard_questions/difficulty.csv
-python -m studies.critics.tabulate_difficulty campaigns/hard_questions --out $TABLE
-python -m studies.critics.tabulate_difficulty $TABLE
+TABLE=studies/reuse/results/hard_questions/difficulty.csv
+python -m studies.reuse.tabulate_difficulty campaigns/hard_questions --out $TABLE
+python -m studies.reuse.tabulate_difficulty $TABLE
 
 A question's level is how many of its answers were right in the evaluation before the first step. That evaluation is the
 same in all runs of a seed, and so are the levels. Differences from the baseline are paired by seed, with Student's

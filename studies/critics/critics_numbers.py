@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.collapse import clopper_pearson_limit
+from rlcredit.statistics.equivalence import equivalence_test
+from rlcredit.statistics.t_test import paired_t_test
 from studies.critics.declare_rounds import (
     FLAT,
     STOPPED,
@@ -17,25 +20,26 @@ from studies.critics.declare_rounds import (
     read_areas,
     render_area_table,
 )
-from studies.critics.tabulate_difficulty import (
-    LEVELS,
-    estimate_level_lead,
-    read_values,
-    render_difficulty_table,
+from studies.lead_tables import (
+    Lead,
+    PairedValues,
+    compare_campaign,
+    measure_detectable_lead,
+    measure_leads,
+    measure_room,
+    pair_campaign_values,
+    render_lead_tables,
 )
 from studies.numbers import (
     ENTROPY,
     PASS,
     Estimate,
     count_collapses,
-    count_conclusions,
     format_estimate,
-    list_conclusions,
     measure_run_areas,
     name_conclusion,
     parse_comparison,
     read_results,
-    render_study,
     require_claim,
     student_estimate,
 )
@@ -55,23 +59,18 @@ LARGE_BATCHES = "equal_tokens_28_prompts"
 SMALL_BATCHES = "equal_tokens_4_prompts"
 """Campaign that asks the same of small batches, and of operators that are annealed out."""
 
-REUSE = "hard_questions"
-"""Campaign of MaxRL, DAPO, refilled batches and rollouts that are used again, on long_chains."""
-
-REUSE_ROUNDS = ("hard_questions_rates", "hard_questions_rates_2", "hard_questions_rates_3")
-"""Campaigns that tried their rates."""
-
-OTHERS = POLICIES[1:]
-"""Policies on which rollouts that are used again were compared with flat credit afterwards."""
-
-SMALL_FLAT = "flat_2_prompts"
-"""Flat credit with 2 prompts a step there."""
-
-REUSE_STUDY = "reused"
-"""Results of these comparisons and of those on long_chains together."""
-
 ANNEALED = {"entropy_mask": "entropy_mask_annealed", "rsi_mask": "rsi_mask_annealed", "sepa_constant": "sepa_annealed"}
 """Kinds of credit, and each as it is after it has been annealed out."""
+
+MARGIN = 0.02
+"""Difference that was declared not to matter, in proportions."""
+
+GUARDED = (
+    ("equal_tokens_28_prompts", "calibrated"),
+    ("hard_questions", "calibrated_reused"),
+    ("smollm2_critic", "calibrated"),
+)
+"""Declared comparisons of the guarded critic beside those on the five policies."""
 
 CRITIC = "calibrated"
 STUDY = "equal_tokens"
@@ -91,9 +90,14 @@ def read_final_values(campaign: str, condition: str, metric: str = PASS) -> np.n
     return np.array([float(row[metric]) for row in sorted(found, key=lambda row: int(row["seed"]))])
 
 
-def estimate_final_lead(campaign: str, condition: str) -> Estimate:
-    """Return by how much a condition is ahead of flat credit when the tokens are spent, in points."""
-    return student_estimate(100 * (read_final_values(campaign, condition) - read_final_values(campaign, FLAT)))
+def estimate_final_lead(campaign: str, condition: str, baseline: str = FLAT) -> Estimate:
+    """Return the lead of a condition over a baseline when the tokens are spent, in points."""
+    wanted = (baseline, condition)
+    return next(
+        each.end.estimate
+        for each in compare_campaign(campaign)
+        if (each.row["baseline"], each.row["condition"]) == wanted
+    )
 
 
 def list_area_leads(campaign: str, condition: str) -> np.ndarray:
@@ -126,28 +130,48 @@ def render_policies(study: str, campaigns: Mapping[str, str], condition: str, na
         name: What heads call it.
 
     """
+    ends = correct_ends(campaigns, condition)
     lines = []
-    for policy, campaign in campaigns.items():
+    for (policy, campaign), end in zip(campaigns.items(), ends, strict=True):
         row, leads = find_study_row(study, campaign, condition), list_area_leads(campaign, condition)
         lines.append(
             (
                 policy,
                 f"{mean_area(campaign, FLAT):.3f}",
-                f"{mean_area(campaign, condition):.3f}",
+                f"{measure_room(campaign, FLAT):.1f}",
                 format_estimate(parse_comparison(row), sign=True),
                 f"{(leads > 0).sum()} of {len(leads)}",
                 format_p_value(float(row["p_campaign"])),
-                row["verdict_campaign"].partition(":")[0],
                 format_p_value(float(row["p_study"])),
                 row["verdict_study"].partition(":")[0],
-                format_estimate(estimate_final_lead(campaign, condition), sign=True),
+                format_estimate(end.estimate, sign=True),
+                format_p_value(end.p),
             )
         )
     heads = (
-        *("policy", "area, flat", f"area, {name}", "lead", "pairs ahead", "p", "verdict"),
-        *("p, all five", "verdict, all five", "lead at the end"),
+        *("policy", "area, flat", "room", f"lead of {name} by area", "pairs ahead", "p, alone", "p, corrected"),
+        *("verdict, corrected", "lead at the end", "p, corrected"),
     )
     return Table(heads, lines).to_markdown()
+
+
+def find_paired_values(campaign: str, condition: str, baseline: str = FLAT) -> PairedValues:
+    """Return the paired differences of one comparison of a campaign."""
+    rows = read_results(f"{campaign}/comparisons")
+    wanted = (baseline, condition)
+    pairs = zip(rows, pair_campaign_values(campaign), strict=True)
+    return next(values for row, values in pairs if (row["baseline"], row["condition"]) == wanted)
+
+
+def correct_ends(campaigns: Mapping[str, str], condition: str) -> list[Lead]:
+    """Return the leads of a condition over flat credit at the end, corrected over the policies."""
+    values = [find_paired_values(campaign, condition) for campaign in campaigns.values()]
+    return measure_leads([pair.ends for pair in values], [pair.collapsed for pair in values])
+
+
+def measure_equivalence_p(differences: np.ndarray) -> float:
+    """Return the p of a mean difference beyond 2 points, from differences in proportions."""
+    return equivalence_test(paired_t_test(differences), MARGIN).p
 
 
 def collect_rounds() -> dict[str, Any]:
@@ -166,7 +190,18 @@ def collect_rounds() -> dict[str, Any]:
         "shared": measure_setting(falling[CRITIC], best[FLAT]),
         "behind": {kind: 100 * behind for kind, behind in measure_distances(first).items()},
         "limit": 100 * STOPPED,
+        "masked": list_masked_runs(),
     }
+
+
+def list_masked_runs() -> list[dict[str, float]]:
+    """Return the areas of the critic without credit for equal groups, and with it at the same seed and setting."""
+    areas = read_areas(ROUNDS)
+    return [
+        {"masked": area, "unmasked": areas[CRITIC][setting][seed]}
+        for setting, runs in sorted(areas["mixed"].items())
+        for seed, area in runs.items()
+    ]
 
 
 def find_fall() -> dict[str, float]:
@@ -190,7 +225,8 @@ def collect_large_batches() -> dict[str, Any]:
         "end": estimate_final_lead(LARGE_BATCHES, CRITIC),
         "flat": mean_area(LARGE_BATCHES, FLAT),
         "small_flat": mean_area(name_campaign("long_chains"), FLAT),
-        "table": render_study(LARGE_BATCHES),
+        "table": render_lead_tables(LARGE_BATCHES),
+        "detectable": measure_detectable_lead(LARGE_BATCHES),
     }
 
 
@@ -210,7 +246,8 @@ def collect_small_batches() -> dict[str, Any]:
         "annealed": {kind: parse_comparison(rows[kind, annealed]) for kind, annealed in ANNEALED.items()},
         "end": estimate_final_lead(SMALL_BATCHES, "gtpo"),
         "flat": mean_area(SMALL_BATCHES, FLAT),
-        "table": render_study(SMALL_BATCHES),
+        "table": render_lead_tables(SMALL_BATCHES),
+        "detectable": measure_detectable_lead(SMALL_BATCHES),
     }
 
 
@@ -229,125 +266,86 @@ def average_last_counts(campaign: str, count: str) -> dict[str, float]:
     return {condition: float(np.mean(each)) for condition, each in counts.items()}
 
 
-def collect_reuse() -> dict[str, Any]:
-    """Return what was found of MaxRL, DAPO, refilled batches and rollouts that are used again."""
-    rows = {(row["baseline"], row["condition"]): row for row in read_results(f"{REUSE}/comparisons")}
-    better = list_conclusions(REUSE, "better")
-    require_claim(better == ["reused", "dapo_no_refill", "dapo"], "rollouts that are used again are better, all three")
-    require_claim(count_conclusions(REUSE)["undecided"] == 4, "the other four comparisons are undecided")
-    fallen = count_collapses(REUSE, "calibrated_reused")
-    require_claim(fallen == (1, 8), "one run of the critic on reused rollouts collapses")
-    kinds = [condition for base, condition in rows if base == FLAT]
-    steps, backward = (average_last_counts(REUSE, count) for count in ("step", "backward"))
-    difficulty = read_results(f"{REUSE}/difficulty")
-    solved = min(read_values(difficulty, FLAT, level, "pass_at_k").mean() for level in LEVELS)
-    require_claim(sum(count_collapses(REUSE, kind)[0] for kind in steps) == 1, "no other run collapses")
+def collect_all_collapses() -> dict[str, Any]:
+    """Return how many runs of the guarded critic collapsed in all declared comparisons, and of its baselines."""
+    counts = np.zeros((2, 2), dtype=int)
+    for campaign, condition in (*((name_campaign(policy), CRITIC) for policy in POLICIES), *GUARDED):
+        (row,) = [row for row in read_results(f"{campaign}/comparisons") if row["condition"] == condition]
+        pairs = int(row["pairs"])
+        counts += [[int(row["collapsed"]), pairs], [int(row["baseline_collapsed"]), pairs]]
+    (fallen, runs), (baseline_fallen, baseline_runs) = counts.tolist()
+    require_claim(
+        (fallen, baseline_fallen) == (4, 0), "four runs of the guarded critic collapse, none of its baselines"
+    )
+    test = stats.fisher_exact([[fallen, runs - fallen], [baseline_fallen, baseline_runs - baseline_fallen]])
     return {
-        "table": render_study(REUSE),
-        "rates": render_area_table(read_areas(REUSE_ROUNDS)),
-        "difficulty": render_difficulty_table(difficulty),
-        "leads": {kind: parse_comparison(rows[FLAT, kind]) for kind in kinds},
-        "ends": {kind: estimate_final_lead(REUSE, kind) for kind in kinds},
-        "critic": parse_comparison(rows["reused", "calibrated_reused"]),
-        "refill_in_dapo": parse_comparison(rows["dapo_no_refill", "dapo"]),
-        "backward": {kind: tokens / backward[FLAT] for kind, tokens in backward.items()},
-        "steps": steps,
-        "hard": {kind: estimate_level_lead(difficulty, kind, "hard", "pass_at_1", FLAT) for kind in kinds},
-        "solved_in_eight": solved,
+        "fallen": fallen,
+        "runs": runs,
+        "baseline_runs": baseline_runs,
+        "p": float(test.pvalue),
+        "limit": clopper_pearson_limit(fallen, runs),
     }
 
 
-def collect_reuse_on_policies() -> dict[str, Any]:
-    """Return what was found of rollouts that are used again on all policies."""
-    campaigns = {POLICIES[0]: REUSE} | {policy: f"reused_{policy}" for policy in OTHERS}
-    flat = {policy: find_study_row(REUSE_STUDY, each, "reused") for policy, each in campaigns.items()}
-    small = {policy: find_study_row(REUSE_STUDY, campaigns[policy], "reused", SMALL_FLAT) for policy in OTHERS}
-    words = {
-        (kind, by): [name_conclusion(row[f"verdict_{by}"]) for row in rows.values()]
-        for kind, rows in ((FLAT, flat), (SMALL_FLAT, small))
-        for by in ("campaign", "study")
+def estimate_batch_lead() -> Estimate:
+    """Return the lead by area of flat credit with 4 prompts a step over 28, at equal tokens and on equal seeds."""
+    areas = [measure_run_areas(read_results(f"{name}/runs"), "budget") for name in (SMALL_BATCHES, LARGE_BATCHES)]
+    seeds = sorted(seed for condition, seed in areas[0] if condition == FLAT)
+    return student_estimate(np.array([100 * (areas[0][FLAT, seed] - areas[1][FLAT, seed]) for seed in seeds]))
+
+
+def compare_all_pairs(campaigns: Mapping[str, str]) -> dict[str, Any]:
+    """Return the leads of the critic over all pairs of the five policies, by area and at the end."""
+    values = [find_paired_values(campaign, CRITIC) for campaign in campaigns.values()]
+    areas = np.concatenate([pair.areas for pair in values])
+    ends = np.concatenate([pair.ends for pair in values])
+    numbers = {
+        "pairs": len(areas),
+        "area": student_estimate(100 * areas),
+        "end": student_estimate(100 * ends),
+        "area_p": measure_equivalence_p(areas),
+        "end_p": measure_equivalence_p(ends),
     }
     require_claim(
-        words[FLAT, "campaign"] == ["better", "undecided", "better", "equivalent", "equivalent"],
-        "reuse is better on long_chains and decoy, undecided on aligned and equivalent on two, each by itself",
+        max(numbers["area_p"], numbers["end_p"]) < 0.05, "over all pairs the critic is equivalent to flat credit"
     )
-    require_claim(
-        words[FLAT, "study"] == ["better", "undecided", "undecided", "equivalent", "equivalent"],
-        "corrected over the five, reuse is better on long_chains alone",
-    )
-    require_claim(
-        words[SMALL_FLAT, "study"] == ["better", "undecided", "equivalent", "equivalent"],
-        "corrected, reuse is better than flat credit with 2 prompts on aligned, and undecided on decoy",
-    )
-    fallen = [[count_collapses(each, kind)[0] for each in campaigns.values()] for kind in (FLAT, "reused")]
-    require_claim(fallen == [[0, 0, 1, 0, 0], [0] * 5], "one run of flat credit collapses, on decoy, and none of reuse")
-    critic = {policy: list_area_leads(name_campaign(policy), CRITIC).mean() for policy in OTHERS}
-    leads = {policy: parse_comparison(row) for policy, row in small.items()}
-    require_claim(
-        all(leads[policy].mean > critic[policy] for policy in OTHERS), "reuse leads by more than the critic does"
-    )
-    fallen = [count_collapses(campaigns[policy], SMALL_FLAT)[0] for policy in OTHERS]
-    require_claim(not any(fallen), "no run of flat credit with 2 prompts collapses")
-    rates = {policy: read_areas([f"reused_rates_{policy}"]) for policy in OTHERS}
-    for policy in ("backward", "delayed"):
-        lowest, second, *_ = (np.mean([*runs.values()]) for _, runs in sorted(rates[policy]["reused"].items()))
-        require_claim(abs(lowest - second) < 0.002, f"the two lowest rates of reuse are level on {policy}")
-    decoy = list_area_leads(campaigns["decoy"], "reused")
-    lowest_run = read_final_values(campaigns["decoy"], FLAT).argmin()  # the one that collapsed
-    pairs = np.concatenate([list_area_leads(each, "reused") for each in campaigns.values()])
-    ends = {policy: estimate_final_lead(each, "reused") for policy, each in campaigns.items()}
-    require_claim(min(each.mean for each in ends.values()) > 0, "reuse ends behind on no policy")
-    return {
-        "policies": render_policies(REUSE_STUDY, campaigns, "reused", "reused"),
-        "tables": {policy: render_study(campaigns[policy]) for policy in OTHERS},
-        "rates": {policy: render_area_table(areas) for policy, areas in rates.items()},
-        "leads": {policy: parse_comparison(row) for policy, row in flat.items()},
-        "small": leads,
-        "ends": ends,
-        "ahead": int((pairs > 0).sum()),
-        "pairs": len(pairs),
-        "collapse_limit": clopper_pearson_limit(0, len(pairs)),
-        "without_fallen": float(np.delete(decoy, lowest_run).mean()),
-        "flat": {policy: mean_area(each, FLAT) for policy, each in campaigns.items()},
-        "comparisons": len(read_results(f"{REUSE_STUDY}/study")),
-        "steps": average_last_counts(campaigns["delayed"], "step"),
-    }
+    return numbers
 
 
 def collect_numbers() -> dict[str, Any]:
-    """Return what pages say of the study."""
+    """Return the numbers that pages state of critics at equal tokens."""
     campaigns = {policy: name_campaign(policy) for policy in POLICIES}
     rows = {policy: find_study_row(STUDY, campaign, CRITIC) for policy, campaign in campaigns.items()}
-    require_claim(
-        [name_conclusion(row["verdict_campaign"]) for row in rows.values()]
-        == ["better", "better", "equivalent", "equivalent", "undecided"],
-        "the critic is better on two policies, equivalent on two and undecided on one, each by itself",
-    )
     overall = [name_conclusion(row["verdict_study"]) for row in rows.values()]
-    require_claim(overall.count("undecided") == 4, "corrected over all five, four are undecided")
-    collapses = np.array([count_collapses(campaign, CRITIC) for campaign in campaigns.values()])
-    require_claim(list(collapses[:, 0]) == [0, 0, 0, 0, 1], "one run of the critic collapses, on delayed")
-    ends = {policy: estimate_final_lead(campaign, CRITIC) for policy, campaign in campaigns.items()}
     require_claim(
-        [each.low > 0 or -(each.high < 0) for each in ends.values()] == [1, 0, -1, 0, 0],
-        "the critic ends ahead on the first policy, behind on the third, and the others decide nothing",
+        overall == ["undecided", "undecided", "undecided", "equivalent", "undecided"],
+        "corrected over the five policies, the critic is better on none by area",
     )
+    ends = dict(zip(POLICIES, correct_ends(campaigns, CRITIC), strict=True))
+    decided = [policy for policy, lead in ends.items() if lead.p < 0.05]
+    require_claim(
+        decided == ["decoy"] and ends["decoy"].estimate.mean < 0, "at the end the critic is worse on decoy alone"
+    )
+    backward = {
+        policy: {kind: average_last_counts(campaign, "backward")[kind] for kind in (FLAT, CRITIC)}
+        for policy, campaign in campaigns.items()
+    }
     return {
-        "tables": {policy: render_study(campaign) for policy, campaign in campaigns.items()},
         "rounds": collect_rounds(),
         "large": collect_large_batches(),
         "small": collect_small_batches(),
-        "reuse": collect_reuse(),
-        "everywhere": collect_reuse_on_policies(),
-        "policies": render_policies(STUDY, campaigns, CRITIC, "critic"),
+        "batch_lead": estimate_batch_lead(),
+        "policies": render_policies(STUDY, campaigns, CRITIC, "the critic"),
         "leads": {policy: parse_comparison(row) for policy, row in rows.items()},
-        "ends": ends,
+        "ends": {policy: lead.estimate for policy, lead in ends.items()},
+        "end_ps": {policy: lead.p for policy, lead in ends.items()},
         "p_study": float(rows["long_chains"]["p_study"]),
-        "pooled": student_estimate(np.concatenate([list_area_leads(each, CRITIC) for each in campaigns.values()])),
-        "pairs": sum(len(list_area_leads(each, CRITIC)) for each in campaigns.values()),
-        "runs": int(collapses[:, 1].sum()),
+        "p_alone": {policy: float(row["p_campaign"]) for policy, row in rows.items()},
+        "room": {policy: measure_room(campaign, FLAT) for policy, campaign in campaigns.items()},
+        "all": compare_all_pairs(campaigns),
+        "backward": {policy: counts[CRITIC] / counts[FLAT] for policy, counts in backward.items()},
         "fallen": find_fall(),
-        "collapse_limit": clopper_pearson_limit(int(collapses[:, 0].sum()), int(collapses[:, 1].sum())),
+        "collapses": collect_all_collapses(),
         "entropies": {
             kind: {policy: read_final_values(each, kind, ENTROPY).mean() for policy, each in campaigns.items()}
             for kind in (FLAT, CRITIC)
