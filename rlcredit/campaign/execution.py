@@ -12,8 +12,13 @@ from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget, H
 from rlcredit.campaign.launchers.run_launcher import RunLauncher, Share
 from rlcredit.campaign.metric_definition import define_held_out_metric, list_metric_differences
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
-from rlcredit.campaign.resolved_condition import ResolvedCondition, fingerprint_own_code, resolve_condition
-from rlcredit.campaign.run_spec import QUESTIONS, RunSpec, build_fit_arguments, list_run_specs
+from rlcredit.campaign.resolved_condition import (
+    ResolvedCondition,
+    configure_run,
+    fingerprint_own_code,
+    resolve_condition,
+)
+from rlcredit.campaign.run_spec import QUESTIONS, RunSpec, build_fit_arguments, list_run_specs, list_seed_settings
 from rlcredit.campaign.run_state import can_continue_run, read_run_status
 from rlcredit.campaign.scheduler import RunScheduler
 from rlcredit.campaign.step_timing import measure_conditions
@@ -58,17 +63,15 @@ def plan_campaign(
         measure: Whether to measure the step time of conditions that have not been measured before.
 
     """
-    firsts = {name: RunSpec(name, declaration.seeds[0], root) for name in declaration.conditions}
-    shared = dataclasses.replace(declaration, held_out=HeldOutChoice())  # before it is known what the tasks accept
+    specs = {name: RunSpec(name, declaration.seeds[0], root) for name in declaration.conditions}
+    shared = dataclasses.replace(declaration, held_out=HeldOutChoice())  # a task may not accept the seeds' settings
     resolutions = {
-        name: resolve_condition(build_fit_arguments(spec, shared, 1, settings)) for name, spec in firsts.items()
+        name: resolve_condition(build_fit_arguments(spec, shared, 1, settings)) for name, spec in specs.items()
     }
-    if declaration.held_out != HeldOutChoice():
-        refuse_fixed_questions(declaration, resolutions)
-        resolutions = {
-            name: resolve_condition(build_fit_arguments(spec, declaration, 1, settings))
-            for name, spec in firsts.items()
-        }
+    refuse_fixed_questions(declaration, resolutions)
+    for name, spec in specs.items():
+        leaves = configure_run(resolutions[name].leaves, spec, 1, list_seed_settings(spec, declaration))
+        resolutions[name] = dataclasses.replace(resolutions[name], leaves=leaves)
     refuse_unlike_metrics(declaration, {name: resolution.leaves for name, resolution in resolutions.items()})
     baseline = resolutions[declaration.baseline]
     for name, resolution in resolutions.items() if declaration.budget else ():
@@ -85,7 +88,7 @@ def plan_campaign(
     launcher = share(baseline, threads or CampaignRecord(root).content.get("threads"))
     run_arguments = {
         name: build_fit_arguments(spec, declaration, launcher.threads, settings, ends=False)
-        for name, spec in firsts.items()
+        for name, spec in specs.items()
     }
     counts = declaration.budget is not None
     timings = measure_conditions(run_arguments, resolutions, launcher, root, measure=measure, counts=counts)
