@@ -2,14 +2,28 @@
 
 import dataclasses
 import difflib
+import functools
 import hashlib
 import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
+
+import pydantic.dataclasses
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic_core import PydanticCustomError
 
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
@@ -18,13 +32,16 @@ from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.paths import find_config_file
 from rlcredit.config.strict_yaml import shorten_name
 
-PRIMARY = ("val/pass_at_1", "val/pass_at_k")
+HELD_OUT_METRICS = ("val/pass_at_1", "val/pass_at_k")
 """Shares of held-out questions, of which more is better; a metric of training batches depends on their prompts."""
 
-RESERVED = ("report", "ledger.json", "lock", "settings.yaml", "timings.json")
+ALPHA = 0.05
+"""Chance that a campaign finds a difference where there is none."""
+
+_RESERVED_NAMES = ("report", "ledger.json", "lock", "settings.yaml", "timings.json")
 """Files and folders of a campaign that no condition may be named like."""
 
-ELSEWHERE = {
+_SETTING_SOURCES = {
     "trainer.max_steps": "`steps`",
     "seed_everything": "`seeds`",
     "condition": "the names under `conditions`",
@@ -33,10 +50,74 @@ ELSEWHERE = {
     "threads": "the option --threads",
     "ckpt_path": "the runs themselves: an interrupted one is continued",
 }
-"""Settings that a campaign makes itself, and what it takes them from."""
+"""Keys of a declaration by the settings that a campaign makes from them."""
+
+_BUDGET_COUNTERS = {"decoded_tokens": "decoded", "backward_tokens": "backward"}
+"""Names in :class:`rlcredit.credit.token_counts.TokenCounts` of the exact counts that a budget may be declared in;
+floating-point operations could only be estimated."""
+
+_EXPECTED = "expected"
+"""Type of the faults that name the value that was expected; what precedes the message is their key."""
+
+_STEPS_WORDS = "a number of optimizer steps, at least 1"
+_BUDGET_WORDS = f"{{{' | '.join(_BUDGET_COUNTERS)}: NUMBER, evaluations: NUMBER}} with one of the first"
+
+_NEUTRAL_VALUES: dict[str, Any] = {
+    "steps": None,
+    "budget": None,
+    "summary": "end",
+    "held_out": {"questions": "shared", "draws": "shared"},
+}
+"""Values at which a key is not written, so that the hash of a declaration does not depend on it."""
+
+_CONDITION_FOLDER = re.compile(r"(?<![^/])(configs/conditions/)[^/]+/(?=[^/]+$)")
 
 
-@dataclasses.dataclass(frozen=True)
+def _expect(words: str, repair: str = "") -> WrapValidator:
+    """Return the validator that says what a value should be, unless it is said of a value inside."""
+
+    def validate_or_explain(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return validate(value)
+        except ValidationError as error:
+            if _find_worded_fault(error):
+                raise
+            raise PydanticCustomError(_EXPECTED, f"expected {words}, got {value!r}.{repair}") from None
+
+    return WrapValidator(validate_or_explain)
+
+
+def _find_worded_fault(error: ValidationError) -> str | None:
+    """Return the message of the first fault that has words of ours."""
+    for fault in error.errors():
+        if fault["type"] == _EXPECTED:
+            return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        if fault["type"] == "value_error":
+            return str(fault["ctx"]["error"])
+    return None
+
+
+def _name_folder(key: str) -> PlainValidator:
+    return PlainValidator(functools.partial(validate_folder_name, key))
+
+
+def _drop_nulls(value: Any) -> Any:
+    return {key: part for key, part in value.items() if part is not None} if isinstance(value, dict) else value
+
+
+Sharing = Literal["shared", "by_seed"]
+_Count = Annotated[StrictInt, Field(ge=1)]
+_Tokens = Annotated[_Count | None, _expect("a whole number, at least 1")]
+_Effect = Annotated[float, Field(gt=0, le=sys.float_info.max, strict=True)]
+_Effects = _expect("a number above 0 in the unit of the primary metric")
+_Files = Annotated[
+    tuple[StrictStr, ...],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    _expect("a file or a list of files"),
+]
+
+
+@pydantic.dataclasses.dataclass(frozen=True, config={"extra": "forbid"})
 class ComparisonFamily:
     """Comparisons that answer one question; p-values are adjusted over the families of a campaign together.
 
@@ -46,19 +127,13 @@ class ComparisonFamily:
 
     """
 
-    baseline: str
-    conditions: tuple[str, ...]
+    baseline: StrictStr
+    conditions: Annotated[
+        tuple[StrictStr, ...], Field(min_length=1), _expect("names of conditions, with at least one to compare")
+    ]
 
 
-BUDGETS = {"decoded_tokens": "decoded", "backward_tokens": "backward"}
-"""Exact counts that a budget may be declared in, and their names in :class:`rlcredit.credit.token_counts.TokenCounts`;
-floating-point operations could only be estimated."""
-
-
-Sharing = Literal["shared", "by_seed"]
-
-
-@dataclasses.dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True, config={"extra": "forbid"})
 class DeclaredBudget:
     """Tokens after which every run ends, in place of a number of steps.
 
@@ -69,9 +144,14 @@ class DeclaredBudget:
 
     """
 
-    decoded_tokens: int | None = None
-    backward_tokens: int | None = None
-    evaluations: int = 4
+    decoded_tokens: _Tokens = None
+    backward_tokens: _Tokens = None
+    evaluations: Annotated[_Count, _expect("a whole number, at least 1")] = 4
+
+    def __post_init__(self) -> None:
+        """Refuse a budget that is not in one count."""
+        if (self.decoded_tokens is None) == (self.backward_tokens is None):
+            raise PydanticCustomError("one_count", "One count is the budget.")
 
     @property
     def key(self) -> str:
@@ -81,7 +161,7 @@ class DeclaredBudget:
     @property
     def counter(self) -> str:
         """Name of the count that must reach the budget."""
-        return BUDGETS[self.key]
+        return _BUDGET_COUNTERS[self.key]
 
     @property
     def tokens(self) -> int:
@@ -99,7 +179,7 @@ class DeclaredBudget:
         return [-(-self.tokens * share // self.evaluations) for share in range(self.evaluations + 1)]
 
 
-@dataclasses.dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True, config={"extra": "forbid"})
 class ReachedLevel:
     """Summary of a run: how soon its held-out curve first reaches a level, between evaluations on a straight line.
 
@@ -111,10 +191,10 @@ class ReachedLevel:
 
     """
 
-    level: float
+    level: Annotated[_Effect, Field(lt=1)]
 
 
-@dataclasses.dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True, config={"extra": "forbid"})
 class HeldOutChoice:
     """What seeds share of the held-out evaluation; the runs of one seed share all of it.
 
@@ -132,174 +212,7 @@ class HeldOutChoice:
 Summary = Literal["end", "area"] | ReachedLevel
 
 
-def parse_declared_values(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert declared values to the types of a declaration."""
-    values = {key: CHECKS[key](key, value) for key, value in content.items()}
-    named = {"baseline": [values["baseline"]]}
-    for name, family in values.get("families", {}).items():
-        named[f"families.{name}"] = [family.baseline, *family.conditions]
-    for key, names in named.items():
-        if unknown := [name for name in names if name not in values["conditions"]]:
-            declared = ", ".join(values["conditions"])
-            raise ValueError(f"{key}: there is no condition {unknown[0]!r}. There are {declared}.")
-    return values
-
-
-def _parse_files(key: str, value: Any) -> tuple[str, ...]:
-    files = [value] if isinstance(value, str) else value
-    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
-        raise ValueError(f"{key}: expected a file or a list of files, got {value!r}.")
-    return tuple(files)
-
-
-def _parse_conditions(key: str, value: Any) -> dict[str, tuple[str, ...]]:
-    if not isinstance(value, dict) or not value:
-        raise ValueError(f"{key}: expected a mapping from names of conditions to their files, got {value!r}.")
-    for name in value:
-        if name in RESERVED:
-            raise ValueError(
-                f"{key}: {name} is the name of a file of the campaign itself. Give the condition another name."
-            )
-    return {validate_folder_name(key, name): _parse_files(f"{key}.{name}", files) for name, files in value.items()}
-
-
-def _parse_families(key: str, value: Any) -> dict[str, ComparisonFamily]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{key}: expected a mapping from names of families to their comparisons, got {value!r}.")
-    for name in value:
-        if not isinstance(name, str) or not name.isprintable() or set(name) & set("<>|[]#"):
-            raise ValueError(
-                f"{key}: {name!r} must be one line without < > | [ ] #, since it becomes a heading of the report."
-            )
-    return {name: _parse_family(f"{key}.{name}", family) for name, family in value.items()}
-
-
-def _parse_family(key: str, value: Any) -> ComparisonFamily:
-    if not isinstance(value, dict) or set(value) != {"baseline", "conditions"}:
-        raise ValueError(f"{key}: expected {{baseline: NAME, conditions: [NAME, ...]}}, got {value!r}.")
-    baseline, names = value["baseline"], value["conditions"]
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in [baseline, *names]):
-        raise ValueError(f"{key}: expected names of conditions, with at least one to compare, got {value!r}.")
-    if len({baseline, *names}) <= len(names):
-        raise ValueError(f"{key}: a condition occurs twice. Remove one.")
-    return ComparisonFamily(baseline, tuple(names))
-
-
-def _parse_seeds(key: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or not value or not all(type(seed) is int and 0 <= seed < SEEDS for seed in value):
-        raise ValueError(f"{key}: expected a list of numbers from 0 to {SEEDS - 1}, got {value!r}.")
-    if repeated := [seed for seed, count in Counter(value).items() if count > 1]:
-        raise ValueError(f"{key}: {repeated[0]} occurs twice, and one run must not count twice. Remove one.")
-    return tuple(value)
-
-
-def _parse_steps(key: str, value: Any) -> int:
-    if type(value) is not int or value < 1:
-        raise ValueError(f"{key}: expected a number of optimizer steps, at least 1, got {value!r}.")
-    return value
-
-
-def _parse_budget(key: str, value: Any) -> DeclaredBudget | None:
-    if value is None:
-        return None
-    allowed = [*BUDGETS, "evaluations"]
-    given = {name: tokens for name, tokens in value.items() if tokens is not None} if isinstance(value, dict) else {}
-    counted = [name for name in given if name in BUDGETS]
-    if not set(given) <= set(allowed) or len(counted) != 1:
-        raise ValueError(
-            f"{key}: expected {{{' | '.join(BUDGETS)}: NUMBER, evaluations: NUMBER}} with one of the first, got "
-            f"{value!r}. Only exact counts can be a budget."
-        )
-    if odd := [name for name, number in given.items() if type(number) is not int or number < 1]:
-        raise ValueError(f"{key}.{odd[0]}: expected a whole number, at least 1, got {given[odd[0]]!r}.")
-    if given.get("evaluations", 1) > given[counted[0]]:
-        raise ValueError(f"{key}.evaluations: expected at most one per token, got {given['evaluations']}.")
-    return DeclaredBudget(**given)
-
-
-def _parse_primary(key: str, value: Any) -> str:
-    if value not in PRIMARY:
-        raise ValueError(f"{key}: expected a held-out metric, one of {', '.join(PRIMARY)}, got {value!r}.")
-    return value
-
-
-def _parse_summary(key: str, value: Any) -> Summary:
-    if value in ("end", "area"):
-        return value
-    level = value.get("level") if isinstance(value, dict) and set(value) == {"level"} else None
-    if not isinstance(level, (int, float)) or isinstance(level, bool) or not 0 < level < 1:
-        raise ValueError(f"{key}: expected end, area, or {{level: SHARE}} with a share between 0 and 1, got {value!r}.")
-    return ReachedLevel(float(level))
-
-
-def _parse_held_out(key: str, value: Any) -> HeldOutChoice:
-    choices = get_args(Sharing)
-    known = isinstance(value, dict) and set(value) <= {"questions", "draws"}
-    if not known or any(choice not in choices for choice in value.values()):
-        raise ValueError(f"{key}: expected {{questions: by_seed, draws: by_seed}}, or shared, got {value!r}.")
-    return HeldOutChoice(**value)
-
-
-def _parse_positive_number(key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max:
-        raise ValueError(f"{key}: expected a number above 0 in the unit of the primary metric, got {value!r}.")
-    return float(value)
-
-
-def _parse_optional_number(key: str, value: Any) -> float | None:
-    return None if value is None else _parse_positive_number(key, value)
-
-
-def _parse_bool(key: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"{key}: expected true or false, got {value!r}.")
-    return value
-
-
-def _parse_settings(key: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise ValueError(f"{key}: expected dotted keys and their values, got {value!r}.")
-    for name in value:
-        if name.removesuffix("+") in ELSEWHERE:
-            raise ValueError(f"{key}: {name} follows from {ELSEWHERE[name.removesuffix('+')]}. Remove it here.")
-    return value
-
-
-CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "name": validate_folder_name,
-    "configs": _parse_files,
-    "conditions": _parse_conditions,
-    "baseline": validate_folder_name,
-    "families": _parse_families,
-    "seeds": _parse_seeds,
-    "steps": _parse_steps,
-    "budget": _parse_budget,
-    "primary": _parse_primary,
-    "summary": _parse_summary,
-    "held_out": _parse_held_out,
-    "effect": _parse_positive_number,
-    "deviation": _parse_optional_number,
-    "exploratory": _parse_bool,
-    "settings": _parse_settings,
-}
-
-
-ALPHA = 0.05
-"""Chance that a campaign finds a difference where there is none."""
-
-LATER: dict[str, Any] = {
-    "steps": None,
-    "budget": None,
-    "summary": "end",
-    "held_out": {"questions": "shared", "draws": "shared"},
-}
-"""Keys that earlier declarations lacked, or could not leave out: at these values they are not written, so that hashes
-of declarations stay as they were."""
-
-FOLDER_OF_CONDITION = re.compile(r"(?<![^/])(configs/conditions/)[^/]+/(?=[^/]+$)")
-
-
-@dataclasses.dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True)
 class CampaignDeclaration:
     """Everything that is decided before the first run of a campaign.
 
@@ -323,21 +236,73 @@ class CampaignDeclaration:
 
     """
 
-    name: str
-    configs: tuple[str, ...]
-    conditions: dict[str, tuple[str, ...]]
-    baseline: str
-    seeds: tuple[int, ...]
-    steps: int | None
-    primary: str
-    effect: float
-    deviation: float | None = None
-    exploratory: bool = False
-    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    families: dict[str, ComparisonFamily] = dataclasses.field(default_factory=dict)
-    budget: DeclaredBudget | None = None
-    summary: Summary = "end"
-    held_out: HeldOutChoice = HeldOutChoice()
+    name: Annotated[str, _name_folder("name")]
+    configs: _Files
+    conditions: Annotated[
+        dict[Annotated[str, _name_folder("conditions")], _Files],
+        Field(min_length=1),
+        _expect("a mapping from names of conditions to their files"),
+    ]
+    baseline: Annotated[str, _name_folder("baseline")]
+    seeds: Annotated[
+        tuple[Annotated[StrictInt, Field(ge=0, lt=SEEDS)], ...],
+        Field(min_length=1),
+        _expect(f"a list of numbers from 0 to {SEEDS - 1}"),
+    ]
+    steps: Annotated[_Count | None, _expect(_STEPS_WORDS)]
+    primary: Annotated[
+        Literal["val/pass_at_1", "val/pass_at_k"], _expect(f"a held-out metric, one of {', '.join(HELD_OUT_METRICS)}")
+    ]
+    effect: Annotated[_Effect, _Effects]
+    deviation: Annotated[_Effect | None, _Effects] = None
+    exploratory: Annotated[StrictBool, _expect("true or false")] = False
+    settings: Annotated[dict[StrictStr, Any], _expect("dotted keys and their values")] = dataclasses.field(
+        default_factory=dict
+    )
+    families: Annotated[
+        dict[
+            str,
+            Annotated[ComparisonFamily, _expect("{baseline: NAME, conditions: [NAME, ...]}")],
+        ],
+        _expect("a mapping from names of families to their comparisons"),
+    ] = dataclasses.field(default_factory=dict)
+    budget: Annotated[
+        DeclaredBudget | None,
+        BeforeValidator(_drop_nulls),
+        _expect(_BUDGET_WORDS, " Only exact counts can be a budget."),
+    ] = None
+    summary: Annotated[Summary, _expect("end, area, or {level: SHARE} with a share between 0 and 1")] = "end"
+    held_out: Annotated[HeldOutChoice, _expect("{questions: by_seed, draws: by_seed}, or shared")] = HeldOutChoice()
+
+    def __post_init__(self) -> None:
+        """Refuse names and values that do not go together."""
+        if self.budget is None and self.steps is None:
+            raise ValueError(f"steps: expected {_STEPS_WORDS}, got None.")
+        if self.budget and self.budget.evaluations > self.budget.tokens:
+            raise ValueError(f"budget.evaluations: expected at most one per token, got {self.budget.evaluations}.")
+        for name in self.conditions:
+            if name in _RESERVED_NAMES:
+                repair = "Give the condition another name."
+                raise ValueError(f"conditions: {name} is the name of a file of the campaign itself. {repair}")
+        for name in self.families:
+            if not name.isprintable() or set(name) & set("<>|[]#"):
+                repair = "since it becomes a heading of the report"
+                raise ValueError(f"families: {name!r} must be one line without < > | [ ] #, {repair}.")
+        for seed, count in Counter(self.seeds).items():
+            if count > 1:
+                raise ValueError(f"seeds: {seed} occurs twice, and one run must not count twice. Remove one.")
+        for setting in self.settings:
+            if source := _SETTING_SOURCES.get(setting.removesuffix("+")):
+                raise ValueError(f"settings: {setting} follows from {source}. Remove it here.")
+        members = {"baseline": (self.baseline,)}
+        for name, family in self.families.items():
+            members[f"families.{name}"] = (family.baseline, *family.conditions)
+            if len({family.baseline, *family.conditions}) <= len(family.conditions):
+                raise ValueError(f"families.{name}: a condition occurs twice. Remove one.")
+        for key, names in members.items():
+            for name in names:
+                if name not in self.conditions:
+                    raise ValueError(f"{key}: there is no condition {name!r}. There are {', '.join(self.conditions)}.")
 
     @property
     def end(self) -> int:
@@ -389,8 +354,8 @@ class CampaignDeclaration:
         """Return the declaration as JSON restores it; a shipped condition becomes its name, wherever its file lies."""
         conditions = {name: [drop_condition_folder(file) for file in files] for name, files in self.conditions.items()}
         plain = {**dataclasses.asdict(self), "conditions": conditions}
-        absent = [name for name, neutral in LATER.items() if plain[name] == neutral]
-        return json.loads(json.dumps({name: value for name, value in plain.items() if name not in absent}))
+        neutral = {name for name, value in _NEUTRAL_VALUES.items() if plain[name] == value}
+        return json.loads(json.dumps({name: value for name, value in plain.items() if name not in neutral}))
 
     @classmethod
     def from_json(cls, content: Any) -> "CampaignDeclaration":
@@ -406,18 +371,21 @@ class CampaignDeclaration:
         for key in content:
             if key not in fields:
                 close = difflib.get_close_matches(str(key), fields, n=1)
-                meant = f" Did you mean `{close[0]}`?" if close else ""
-                raise ValueError(f"{key}: no such key.{meant} There are {', '.join(fields)}.")
-        if content.get("steps") is not None and content.get("budget") is not None:
-            raise ValueError("budget: a run ends after so many steps or so many tokens. Keep `steps` or `budget`.")
-        ends = {"steps": None} if content.get("budget") is not None else {}
-        content = {name: value for name, value in content.items() if name not in ends}
-        needed = [name for name, field in fields.items() if field.default is field.default_factory and name not in ends]
-        if missing := [name for name in needed if name not in content]:
+                hint = f" Did you mean `{close[0]}`?" if close else ""
+                raise ValueError(f"{key}: no such key.{hint} There are {', '.join(fields)}.")
+        if content.get("budget") is not None:
+            if content.get("steps") is not None:
+                raise ValueError("budget: a run ends after so many steps or so many tokens. Keep `steps` or `budget`.")
+            content = {**content, "steps": None}
+        required = [name for name, field in fields.items() if field.default is field.default_factory]
+        if missing := [name for name in required if name not in content]:
             raise ValueError(
                 f"{', '.join(missing)}: missing from the declaration. They must be fixed before the first run."
             )
-        return cls(**ends, **parse_declared_values(content))
+        try:
+            return cls(**content)
+        except ValidationError as error:
+            raise ValueError(_find_worded_fault(error)) from None
 
 
 def drop_condition_folder(file: str) -> str:
@@ -430,7 +398,7 @@ def drop_condition_folder(file: str) -> str:
         'my/c1_grpo.yaml'
 
     """
-    return FOLDER_OF_CONDITION.sub(r"\1", file)
+    return _CONDITION_FOLDER.sub(r"\1", file)
 
 
 def read_declaration(path: Path) -> CampaignDeclaration:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.campaign.declaration import PRIMARY, CampaignDeclaration
+from rlcredit.campaign.declaration import HELD_OUT_METRICS, CampaignDeclaration
 from rlcredit.campaign.evaluation_marks import locate_evaluations
 from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch, read_stored_json
 from rlcredit.config.passwords import refuse_passwords
@@ -48,7 +48,7 @@ LOGGERS: dict[bool, Shape] = {
 """Those of MLflow, and others."""
 FINISHED: Shape = {
     "seconds": float,
-    "metrics": {str: dict.fromkeys(PRIMARY, float)},
+    "metrics": {str: dict.fromkeys(HELD_OUT_METRICS, float)},
     "tokens?": {str: dict.fromkeys(COUNTED, int)},
     "held_out_sha256": {str: str},
     "differences": [str],

@@ -168,7 +168,10 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
             "held_out: expected {questions: by_seed, draws: by_seed}, or shared, got",
         ),
         ({"held_out": "by_seed"}, "held_out: expected {questions: by_seed, draws: by_seed}, or shared, got 'by_seed'."),
-        ({"families": {"# x": {}}}, "families: '# x' must be one line without < > | [ ] #, since it"),
+        (
+            {"families": {"# x": {"baseline": "grpo", "conditions": ["maxrl_sepa"]}}},
+            "families: '# x' must be one line without < > | [ ] #, since it",
+        ),
         ({"effect": 0}, "effect: expected a number above 0 in the unit of the primary metric, got 0."),
         ({"exploratory": "yes"}, "exploratory: expected true or false, got 'yes'."),
         (
@@ -182,7 +185,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
         ),
         (
             {"families": {"a": {"baseline": "grpo", "conditions": []}}},
-            "families.a: expected names of conditions, with at le",
+            "families.a.conditions: expected names of conditions, with at le",
         ),
         ({"settings": {"trainer.max_steps": 5}}, "settings: trainer.max_steps follows from `steps`. Remove it here."),
         ({"settings": {"a": 1, "a.b": 2}}, "settings: a.b lies inside the value of another setting. Keep one of"),
