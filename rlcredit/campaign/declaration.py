@@ -29,7 +29,7 @@ from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
 from rlcredit.config.allowed_values import SEEDS, validate_folder_name
 from rlcredit.config.passwords import refuse_passwords
-from rlcredit.config.paths import find_config_file
+from rlcredit.config.paths import find_config_file, find_declared_file
 from rlcredit.config.strict_yaml import shorten_name
 
 HELD_OUT_METRICS = ("val/pass_at_1", "val/pass_at_k")
@@ -82,7 +82,8 @@ def _expect(words: str, repair: str = "") -> WrapValidator:
         except ValidationError as error:
             if _find_worded_fault(error):
                 raise
-            raise PydanticCustomError(_EXPECTED, f"expected {words}, got {value!r}.{repair}") from None
+            message = f"expected {words}, got {value!r}.{repair}"
+            raise PydanticCustomError(_EXPECTED, "{message}", {"message": message}) from None
 
     return WrapValidator(validate_or_explain)
 
@@ -93,7 +94,7 @@ def _find_worded_fault(error: ValidationError) -> str | None:
         if fault["type"] == _EXPECTED:
             return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
         if fault["type"] == "value_error":
-            return str(fault["ctx"]["error"])
+            return str(fault.get("ctx", {})["error"])
     return None
 
 
@@ -106,10 +107,13 @@ def _drop_nulls(value: Any) -> Any:
 
 
 Sharing = Literal["shared", "by_seed"]
+HeldOutMetric = Literal["val/pass_at_1", "val/pass_at_k"]
+_ConditionName = Annotated[str, _name_folder("conditions")]
+_Seed = Annotated[StrictInt, Field(ge=0, lt=SEEDS)]
 _Count = Annotated[StrictInt, Field(ge=1)]
 _Tokens = Annotated[_Count | None, _expect("a whole number, at least 1")]
 _Effect = Annotated[float, Field(gt=0, le=sys.float_info.max, strict=True)]
-_Effects = _expect("a number above 0 in the unit of the primary metric")
+_EFFECT_WORDS = _expect("a number above 0 in the unit of the primary metric")
 _Files = Annotated[
     tuple[StrictStr, ...],
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
@@ -210,6 +214,12 @@ class HeldOutChoice:
 
 
 Summary = Literal["end", "area"] | ReachedLevel
+_Settings = Annotated[dict[StrictStr, Any], _expect("dotted keys and their values")]
+_Family = Annotated[ComparisonFamily, _expect("{baseline: NAME, conditions: [NAME, ...]}")]
+_Families = Annotated[dict[str, _Family], _expect("a mapping from names of families to their comparisons")]
+_Budget = Annotated[
+    DeclaredBudget | None, BeforeValidator(_drop_nulls), _expect(_BUDGET_WORDS, " Only exact counts can be a budget.")
+]
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -233,46 +243,30 @@ class CampaignDeclaration:
         summary: What of the primary metric is compared: its value at the end of the run, the area under its curve as
             the mean height, or how soon it reaches a level.
         held_out: What seeds share of the held-out evaluation.
+        folder: Folder of the campaign's file, beside which its conditions may lie; no part of what is declared.
 
     """
 
     name: Annotated[str, _name_folder("name")]
     configs: _Files
     conditions: Annotated[
-        dict[Annotated[str, _name_folder("conditions")], _Files],
+        dict[_ConditionName, _Files],
         Field(min_length=1),
         _expect("a mapping from names of conditions to their files"),
     ]
     baseline: Annotated[str, _name_folder("baseline")]
-    seeds: Annotated[
-        tuple[Annotated[StrictInt, Field(ge=0, lt=SEEDS)], ...],
-        Field(min_length=1),
-        _expect(f"a list of numbers from 0 to {SEEDS - 1}"),
-    ]
+    seeds: Annotated[tuple[_Seed, ...], Field(min_length=1), _expect(f"a list of numbers from 0 to {SEEDS - 1}")]
     steps: Annotated[_Count | None, _expect(_STEPS_WORDS)]
-    primary: Annotated[
-        Literal["val/pass_at_1", "val/pass_at_k"], _expect(f"a held-out metric, one of {', '.join(HELD_OUT_METRICS)}")
-    ]
-    effect: Annotated[_Effect, _Effects]
-    deviation: Annotated[_Effect | None, _Effects] = None
+    primary: Annotated[HeldOutMetric, _expect(f"a held-out metric, one of {', '.join(HELD_OUT_METRICS)}")]
+    effect: Annotated[_Effect, _EFFECT_WORDS]
+    deviation: Annotated[_Effect | None, _EFFECT_WORDS] = None
     exploratory: Annotated[StrictBool, _expect("true or false")] = False
-    settings: Annotated[dict[StrictStr, Any], _expect("dotted keys and their values")] = dataclasses.field(
-        default_factory=dict
-    )
-    families: Annotated[
-        dict[
-            str,
-            Annotated[ComparisonFamily, _expect("{baseline: NAME, conditions: [NAME, ...]}")],
-        ],
-        _expect("a mapping from names of families to their comparisons"),
-    ] = dataclasses.field(default_factory=dict)
-    budget: Annotated[
-        DeclaredBudget | None,
-        BeforeValidator(_drop_nulls),
-        _expect(_BUDGET_WORDS, " Only exact counts can be a budget."),
-    ] = None
+    settings: _Settings = dataclasses.field(default_factory=dict)
+    families: _Families = dataclasses.field(default_factory=dict)
+    budget: _Budget = None
     summary: Annotated[Summary, _expect("end, area, or {level: SHARE} with a share between 0 and 1")] = "end"
     held_out: Annotated[HeldOutChoice, _expect("{questions: by_seed, draws: by_seed}, or shared")] = HeldOutChoice()
+    folder: Path | None = dataclasses.field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse names and values that do not go together."""
@@ -294,7 +288,7 @@ class CampaignDeclaration:
         for setting in self.settings:
             if source := _SETTING_SOURCES.get(setting.removesuffix("+")):
                 raise ValueError(f"settings: {setting} follows from {source}. Remove it here.")
-        members = {"baseline": (self.baseline,)}
+        members: dict[str, tuple[str, ...]] = {"baseline": (self.baseline,)}
         for name, family in self.families.items():
             members[f"families.{name}"] = (family.baseline, *family.conditions)
             if len({family.baseline, *family.conditions}) <= len(family.conditions):
@@ -354,6 +348,7 @@ class CampaignDeclaration:
         """Return the declaration as JSON restores it; a shipped condition becomes its name, wherever its file lies."""
         conditions = {name: [drop_condition_folder(file) for file in files] for name, files in self.conditions.items()}
         plain = {**dataclasses.asdict(self), "conditions": conditions}
+        plain.pop("folder")
         neutral = {name for name, value in _NEUTRAL_VALUES.items() if plain[name] == value}
         return json.loads(json.dumps({name: value for name, value in plain.items() if name not in neutral}))
 
@@ -365,7 +360,7 @@ class CampaignDeclaration:
             ValueError: names the key, the value, and the repair.
 
         """
-        fields = {field.name: field for field in dataclasses.fields(cls)}
+        fields = {field.name: field for field in dataclasses.fields(cls) if field.compare}
         if not isinstance(content, dict):
             raise ValueError(f"a campaign is a mapping with the keys {', '.join(fields)}.")
         for key in content:
@@ -411,17 +406,17 @@ def read_declaration(path: Path) -> CampaignDeclaration:
     content = strict_yaml.read_yaml(path)
     try:
         refuse_passwords(content)
-        return parse_declaration(content)
+        return parse_declaration(content, path.parent)
     except ValueError as error:
         raise ValueError(f"{strict_yaml.shorten_name(path)}: {error}") from None
 
 
-def parse_declaration(content: Any) -> CampaignDeclaration:
+def parse_declaration(content: Any, folder: Path | None = None) -> CampaignDeclaration:
     """Check the content of a campaign file, and that the files exist which it names."""
-    declaration = CampaignDeclaration.from_json(content)
+    declaration = dataclasses.replace(CampaignDeclaration.from_json(content), folder=folder)
     named = {f"conditions.{name}": files for name, files in declaration.conditions.items()}
     for key, files in {"configs": declaration.configs, **named}.items():
         for file in files:
-            if not is_existing_file(Path(find_config_file(file))):
+            if not is_existing_file(Path(find_config_file(find_declared_file(file, folder)))):
                 raise ValueError(f"{key}: there is no file {shorten_name(file)}; paths are relative to {Path.cwd()}.")
     return declaration
