@@ -17,11 +17,19 @@ def make_campaign_parser() -> CommandParser:
     parser.add_argument("file", type=parse_path, metavar="FILE", help="declaration (docs/howto/campaign.md)")
     run = parser.add_argument_group("runs")
     run.add_argument("--plan", action="store_true", help="print costs and what can be shown, and stop")
+    run.add_argument(
+        "--print-commands",
+        action="store_true",
+        help="fix the declaration, print one command a line for each missing run, and stop (docs/howto/cluster.md)",
+    )
     add_out_option(run, "folder for campaigns, each in a folder of its name", Path("campaigns"))
     add_machine_options(run, "CPU threads per run (default: the cores divided among the slots)")
     cluster = parser.add_argument_group("cluster")
     cluster.add_argument(
-        "--launcher", choices=("local", "ray"), default="local", help="this machine, or a cluster (default: local)"
+        "--launcher",
+        default="local",
+        metavar="local|ray|FUNCTION",
+        help="this machine, a Ray cluster, or the dotted path of a function that opens machines (default: local)",
     )
     cluster.add_argument(
         "--address",

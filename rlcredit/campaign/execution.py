@@ -1,6 +1,7 @@
 """Planning a campaign from its declaration, and running the plan."""
 
 import dataclasses
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -9,7 +10,7 @@ from rlcredit.base.files import write_atomically
 from rlcredit.campaign import plan_text, run_view
 from rlcredit.campaign.campaign_record import FAILED, CampaignRecord
 from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget, HeldOutChoice
-from rlcredit.campaign.launchers.run_launcher import RunLauncher, Share
+from rlcredit.campaign.launchers.run_launcher import LauncherFactory, RunLauncher
 from rlcredit.campaign.metric_definition import define_held_out_metric, list_metric_differences
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
 from rlcredit.campaign.resolved_condition import (
@@ -47,7 +48,7 @@ def plan_campaign(
     declaration: CampaignDeclaration,
     root: Path,
     settings: Path,
-    share: Share,
+    make_launcher: LauncherFactory,
     threads: int | None,
     *,
     measure: bool = True,
@@ -58,7 +59,7 @@ def plan_campaign(
         declaration: Declaration of the campaign.
         root: Folder of the campaign.
         settings: File with the settings of the declaration.
-        share: Function that opens the launcher for runs like the baseline's.
+        make_launcher: Function that makes the launcher for runs like the baseline's.
         threads: CPU threads per run, if given; those fixed with the declaration otherwise.
         measure: Whether to measure the step time of conditions that have not been measured before.
 
@@ -85,7 +86,7 @@ def plan_campaign(
             "trainer.val_check_interval differs between conditions. Give all of them the same value, so that their "
             "curves can be compared."
         )
-    launcher = share(baseline, threads or CampaignRecord(root).content.get("threads"))
+    launcher = make_launcher(baseline, threads or CampaignRecord(root).content.get("threads"))
     run_arguments = {
         name: build_fit_arguments(spec, declaration, launcher.threads, settings, ends=False)
         for name, spec in specs.items()
@@ -131,11 +132,81 @@ def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str
                 )
 
 
+def fix_campaign(
+    declaration: CampaignDeclaration,
+    root: Path,
+    settings: str,
+    make_launcher: LauncherFactory,
+    threads: int | None,
+    *,
+    measure: bool = True,
+    output: TextIO | None = None,
+) -> RunScheduler:
+    """Print the plan and fix the declaration; return the scheduler of the campaign's runs.
+
+    Args:
+        declaration: Declaration of the campaign.
+        root: Folder of the campaign.
+        settings: Settings of the declaration, as YAML.
+        make_launcher: Function that makes the launcher for runs like the baseline's.
+        threads: CPU threads per run, if given.
+        measure: Whether to measure step times, without which the plan says nothing of time that is not known already.
+        output: Stream for the plan; standard output if None.
+
+    Raises:
+        ValueError: the campaign is refused; with the repair.
+
+    """
+    ledger = CampaignRecord(root)
+    file = root / "settings.yaml"
+    plain = declaration.to_json()
+    shortfall = None if declaration.exploratory else plan_text.explain_seed_shortfall(declaration)
+    new_seeds = ledger.added_seeds(plain)
+    if ledger.is_fixed and not new_seeds:
+        ledger.fix_declaration({"declaration": plain})
+    write_atomically(file, settings)
+    plan = plan_campaign(declaration, root, file, make_launcher, threads, measure=measure and shortfall is None)
+    print(plan.text, flush=True, file=output)
+    if shortfall:
+        raise ValueError(shortfall)
+    _refuse_unknown_runs(list_run_specs(declaration, root), ledger, plan.evaluations, declaration.budget)
+    if new_seeds:
+        seeds = ", ".join(map(str, new_seeds))
+        print(f"seeds      {seeds} are added to an exploratory campaign; no verdict will come of it.", file=output)
+        ledger.add_seeds(plain, declaration.sha256)
+    ledger.fix_declaration(
+        {
+            "declaration": plain,
+            "sha256": declaration.sha256,
+            "threads": plan.launcher.threads,
+            "configs": {name: resolution.leaves for name, resolution in plan.resolutions.items()},
+            "parameters": {name: resolution.parameters for name, resolution in plan.resolutions.items()},
+            "code": fingerprint_own_code(plan.resolutions.values()),
+        }
+    )
+    parent = MLflowParentRun(plan.resolutions[declaration.baseline].mlflow_settings, declaration, ledger)
+    return RunScheduler(declaration, plan.resolutions, plan.evaluations, plan.launcher, file, ledger, parent)
+
+
+def print_run_commands(
+    declaration: CampaignDeclaration, root: Path, settings: str, make_launcher: LauncherFactory, threads: int | None
+) -> int:
+    """Fix the declaration, and print one command a line for each missing run; the plan goes to standard error.
+
+    The commands may be executed in any order, and more than once: a run continues from its newest checkpoint.
+    """
+    scheduler = fix_campaign(declaration, root, settings, make_launcher, threads, measure=False, output=sys.stderr)
+    for spec in list_run_specs(declaration, root):
+        if not scheduler.ledger.is_finished(spec):
+            print(scheduler.render_command(spec))
+    return 0
+
+
 def run_campaign(
     declaration: CampaignDeclaration,
     root: Path,
     settings: str,
-    share: Share,
+    make_launcher: LauncherFactory,
     threads: int | None,
     *,
     measure: bool = True,
@@ -147,41 +218,15 @@ def run_campaign(
         declaration: Declaration of the campaign.
         root: Folder of the campaign.
         settings: Settings of the declaration, as YAML.
-        share: Function that opens the launcher for runs like the baseline's.
+        make_launcher: Function that makes the launcher for runs like the baseline's.
         threads: CPU threads per run, if given.
-        measure: Whether to measure step times, without which the plan says nothing of time that is not known already.
+        measure: Whether to measure step times.
         screen: Terminal for the progress of the runs, if standard output goes elsewhere.
 
     """
-    ledger, file = CampaignRecord(root), root / "settings.yaml"
-    short = None if declaration.exploratory else plan_text.explain_seed_shortfall(declaration)
-    added = ledger.added_seeds(declaration.to_json())
-    if ledger.is_fixed and not added:
-        ledger.fix_declaration({"declaration": declaration.to_json()})
-    write_atomically(file, settings)
-    ready = plan_campaign(declaration, root, file, share, threads, measure=measure and short is None)
-    print(ready.text, flush=True)
-    if short:
-        raise ValueError(short)
-    _refuse_unknown_runs(list_run_specs(declaration, root), ledger, ready.evaluations, declaration.budget)
-    if added:
-        print(
-            f"seeds      {', '.join(map(str, added))} are added to an exploratory campaign; no verdict will come of it."
-        )
-        ledger.add_seeds(declaration.to_json(), declaration.sha256)
-    named = ready.resolutions.items()
-    ledger.fix_declaration(
-        {
-            "declaration": declaration.to_json(),
-            "sha256": declaration.sha256,
-            "threads": ready.launcher.threads,
-            "configs": {name: resolution.leaves for name, resolution in named},
-            "parameters": {name: resolution.parameters for name, resolution in named},
-            "code": fingerprint_own_code(ready.resolutions.values()),
-        }
-    )
-    parent = MLflowParentRun(ready.resolutions[declaration.baseline].mlflow_settings, declaration, ledger)
-    scheduler = RunScheduler(declaration, ready.resolutions, ready.evaluations, ready.launcher, file, ledger, parent)
+    scheduler = fix_campaign(declaration, root, settings, make_launcher, threads, measure=measure)
+    ledger = scheduler.ledger
+    parent = scheduler.parent
     runs = list_run_specs(declaration, root)
     missing = [spec for spec in runs if not ledger.is_finished(spec)]
     for spec in missing:
@@ -190,22 +235,17 @@ def run_campaign(
     if len(missing) < len(runs):
         print(f"{len(runs) - len(missing)} of {len(runs)} runs are finished.", flush=True)
 
-    def rows() -> Iterator[run_view.Row]:
-        return (
-            run_view.describe_run_row(
-                run.name, ledger.run_entry(run), read_run_status(run), declaration.steps, ready.evaluations
-            )
-            for run in runs
-        )
+    def describe_rows() -> Iterator[run_view.Row]:
+        for spec in runs:
+            status = read_run_status(spec)
+            entry = ledger.run_entry(spec)
+            yield run_view.describe_run_row(spec.name, entry, status, declaration.steps, scheduler.evaluations)
 
     try:
-        with run_view.open_run_view(rows, screen) as view:
+        with run_view.open_run_view(describe_rows, screen) as view:
             scheduler.run_missing(missing, view)
-    except KeyboardInterrupt:
-        parent.end_run("KILLED", ledger.path)
-        raise
-    except Exception:
-        parent.end_run("FAILED", ledger.path)
+    except BaseException as error:
+        parent.end_run("KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED", ledger.path)
         raise
     return _conclude_campaign(ledger, runs, parent)
 

@@ -1,6 +1,7 @@
 """The scheduler of a campaign, which starts missing runs in free slots and tries each at most twice."""
 
 import dataclasses
+import shlex
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -97,6 +98,12 @@ class RunScheduler:
         """Return the declared configuration of a run."""
         settings = list_seed_settings(spec, self.declaration)
         return configure_run(self.resolutions[spec.condition].leaves, spec, self.launcher.threads, settings)
+
+    def render_command(self, spec: RunSpec) -> str:
+        """Return the shell command that begins a run or continues it, wherever it is executed."""
+        args = build_fit_arguments(spec, self.declaration, self.launcher.threads, self.settings)
+        variables = [f"{name}={shlex.quote(value)}" for name, value in self.parent.child_environment(spec).items()]
+        return " ".join([*variables, shlex.join(["rlcredit", "fit", *args, "--ckpt_path=auto"])])
 
     def _start_attempt(self, spec: RunSpec, view: RunEventLines) -> RunAttempt:
         """Continue a run if possible, otherwise restart it."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from rlcredit.base.files import write_atomically
 from rlcredit.base.messages import format_duration, print_message
-from rlcredit.campaign.campaign_command import LAUNCHERS
 from rlcredit.campaign.campaign_record import discard_refused_campaign, lock_campaign
 from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.execution import run_campaign
+from rlcredit.campaign.launchers.local_launcher import open_local_machine
 from rlcredit.campaign.metric_definition import MetricDefinition, define_held_out_metric, list_metric_differences
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import render_settings
@@ -151,7 +151,7 @@ def _collect_run_evidence(
     before = said.stat().st_size if said.is_file() else 0
     with (
         discard_refused_campaign(folder),
-        LAUNCHERS["local"](folder, None, slots) as share,
+        open_local_machine(folder, None, slots) as share,
         lock_campaign(folder),
         said.open("a", encoding="utf-8") as log,
     ):

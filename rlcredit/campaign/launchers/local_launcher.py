@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rlcredit.campaign import slots
-from rlcredit.campaign.launchers.run_launcher import RunProcess, Share
+from rlcredit.campaign.launchers.run_launcher import LauncherFactory, RunProcess
 from rlcredit.campaign.process_identity import kill_recorded_process
 from rlcredit.campaign.resolved_condition import ResolvedCondition
 from rlcredit.campaign.run_process import can_fork_runs, start_run_process
@@ -52,8 +52,8 @@ class LocalLauncher:
 
 
 @contextmanager
-def open_local_machine(root: Path, address: str | None, most: int | None) -> Iterator[Share]:
-    """Return a function that opens the launcher of this machine.
+def open_local_machine(root: Path, address: str | None, most: int | None) -> Iterator[LauncherFactory]:
+    """Return a function that makes launchers for this machine.
 
     Args:
         root: Folder of the campaign.
@@ -65,7 +65,7 @@ def open_local_machine(root: Path, address: str | None, most: int | None) -> Ite
 
     """
 
-    def share(resolution: ResolvedCondition, threads: int | None) -> LocalLauncher:
+    def make_launcher(resolution: ResolvedCondition, threads: int | None) -> LocalLauncher:
         environments = slots.make_slot_environments(
             slots.group_slot_gpus(resolution), most, threads, slots.count_usable_cores()
         )
@@ -73,4 +73,4 @@ def open_local_machine(root: Path, address: str | None, most: int | None) -> Ite
 
     if address is not None:
         raise ValueError(f"--address {address} is for clusters. Add --launcher ray.")
-    yield share
+    yield make_launcher

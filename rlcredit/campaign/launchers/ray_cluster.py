@@ -15,7 +15,7 @@ from ray.exceptions import RayError
 
 from rlcredit.campaign.launchers.node_tasks import find_node_problem
 from rlcredit.campaign.launchers.ray_launcher import ASKED, call_on_node, list_cluster_nodes, make_ray_launcher
-from rlcredit.campaign.launchers.run_launcher import Share
+from rlcredit.campaign.launchers.run_launcher import LauncherFactory
 from rlcredit.outputs.code_versions import read_code_versions
 
 ANSWER = 30.0
@@ -31,7 +31,7 @@ except Exception as error:
 
 
 @contextmanager
-def open_ray_cluster(root: Path, address: str | None, most: int | None) -> Iterator[Share]:
+def open_ray_cluster(root: Path, address: str | None, most: int | None) -> Iterator[LauncherFactory]:
     """Connect to a Ray cluster whose nodes share the folder of the campaign.
 
     Args:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -218,6 +219,34 @@ def test_every_seed_may_have_held_out_questions_of_its_own_that_its_pairs_share(
     cells = json.loads((root / "ledger.json").read_text())["cells"].values()
     assert [cell["differences"] for cell in cells] == [[]] * 4
     assert report(["campaign.yaml"]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mlflow_database")
+def test_printed_commands_make_the_runs_that_the_campaign_takes_over(campaign, tmp_path, capsys):
+    small = {**SMALL, "trainer.val_check_interval": 2, "checkpoint.every_n_train_steps": 2}
+    (tmp_path / "campaign.yaml").write_text(yaml.safe_dump({**campaign, "steps": 2, "settings": small}))
+    assert run_campaign_command(["campaign.yaml", "--print-commands", "--threads=1"]) == 0
+    output = capsys.readouterr()
+    assert "campaign   tiny_smoke, declaration " in output.err
+    lines = output.out.splitlines()
+    assert len(lines) == 4
+    assert json.loads(Path("campaigns/tiny_smoke/ledger.json").read_text())["cells"] == {}
+    finished, interrupted = lines[0], lines[3]
+    for line in (finished, finished, interrupted.replace("max_steps=2", "max_steps=0")):
+        variable, program, *words = shlex.split(line)
+        assert program == "rlcredit"
+        name, _, value = variable.partition("=")
+        status, _, err = command(*words, **{name: value})
+        assert status == 0, err
+    status, out, err = command("campaign", "campaign.yaml", "--slots=2")
+    assert status == 0, out + err
+    assert "continues  grpo/seed0\n" in out
+    assert "begins     maxrl_sepa/seed1\n" in out
+    cells = json.loads(Path("campaigns/tiny_smoke/ledger.json").read_text())["cells"].values()
+    assert [(cell["state"], cell["attempts"], cell["differences"]) for cell in cells] == [("finished", 1, [])] * 4
+    assert run_campaign_command(["campaign.yaml", "--print-commands"]) == 0
+    assert capsys.readouterr().out == ""
 
 
 def test_questions_of_a_task_that_does_not_generate_them_cannot_differ_by_seed():
