@@ -25,56 +25,42 @@ class RunFolder:
     Args:
         path: Path of the folder; it need not exist. ``..`` in it is resolved by its words, as Lightning does.
 
+    Attributes:
+        config: The configuration as executed, defaults and nulls included.
+        parameters: Arguments of the instantiated objects.
+        declared_config: Configuration as a campaign declared it.
+        record: All metrics and the names of all files, in the order they came; what trackers get is sent from here.
+        tracking: Destination of the record, and how much of it has arrived.
+        status: Progress of the run, for observers.
+        log: Output of a run of a campaign.
+        held_out: Folder of the evaluations.
+        learning_curve: Held-out pass@1 over the steps, as a picture.
+        adapter: Folder of the trained adapter, in PEFT's format.
+        checkpoints: Folder of the checkpoints.
+        last_checkpoint: The newest checkpoint.
+        lock: Locked while a process writes here.
+        process: Process of a campaign that writes here.
+        former_run: Folder of the run that was here before, until the one that replaces it has a checkpoint.
+
     """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(os.path.normpath(path))
-
-    # What the run is.
-
-    @property
-    def config(self) -> Path:
-        """The configuration as executed, defaults and nulls included."""
-        return self.path / "config.yaml"
-
-    @property
-    def parameters(self) -> Path:
-        """Arguments of the instantiated objects."""
-        return self.path / "parameters.json"
-
-    @property
-    def declared_config(self) -> Path:
-        """Configuration as a campaign declared it."""
-        return self.path / "declared.yaml"
-
-    # What the run tells.
-
-    @property
-    def record(self) -> Path:
-        """All metrics and the names of all files, in the order they came; what trackers get is sent from here."""
-        return self.path / "record.jsonl"
-
-    @property
-    def tracking(self) -> Path:
-        """Where the record is sent, and how much of it has arrived."""
-        return self.path / "tracking.json"
-
-    @property
-    def status(self) -> Path:
-        """Progress of the run, for observers."""
-        return self.path / "status.json"
-
-    @property
-    def log(self) -> Path:
-        """Output of a run of a campaign."""
-        return self.path / "log.txt"
-
-    # What the run leaves.
-
-    @property
-    def held_out(self) -> Path:
-        """Folder of the evaluations."""
-        return self.path / "held_out"
+        self.config = self.path / "config.yaml"
+        self.parameters = self.path / "parameters.json"
+        self.declared_config = self.path / "declared.yaml"
+        self.record = self.path / "record.jsonl"
+        self.tracking = self.path / "tracking.json"
+        self.status = self.path / "status.json"
+        self.log = self.path / "log.txt"
+        self.held_out = self.path / "held_out"
+        self.learning_curve = self.path / "learning_curve.png"
+        self.adapter = self.path / "adapter"
+        self.checkpoints = self.path / "checkpoints"
+        self.last_checkpoint = self.checkpoints / LAST
+        self.lock = self.path / "lock"
+        self.process = self.path / "process.json"
+        self.former_run = self.path / "former"
 
     def evaluation_file(self, step: int) -> Path:
         """Return the file of the evaluation after a step."""
@@ -98,50 +84,9 @@ class RunFolder:
         pages = self.path.glob("heatmap/*step_*.html")
         return max(pages, key=lambda page: (page.stem.rpartition("step_")[2], page.name), default=None)
 
-    @property
-    def learning_curve(self) -> Path:
-        """Held-out pass@1 over the steps, as a picture."""
-        return self.path / "learning_curve.png"
-
-    @property
-    def adapter(self) -> Path:
-        """Folder of the trained adapter, in PEFT's format."""
-        return self.path / "adapter"
-
     def postmortem_file(self, step: int, rank: int = 0) -> Path:
         """Return the file of a batch that no update could be made of, as one of several processes had it."""
         return self.path / "postmortem" / f"{_STEP.format(step)}{f'_rank{rank}' if rank else ''}.pt"
-
-    # From which it can be continued.
-
-    @property
-    def checkpoints(self) -> Path:
-        """Folder of the checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def last_checkpoint(self) -> Path:
-        """The newest of them."""
-        return self.checkpoints / LAST
-
-    # Who writes here.
-
-    @property
-    def lock(self) -> Path:
-        """Locked while a process writes here."""
-        return self.path / "lock"
-
-    @property
-    def process(self) -> Path:
-        """Process of a campaign that writes here."""
-        return self.path / "process.json"
-
-    # What becomes of it when another run is to be written here.
-
-    @property
-    def former_run(self) -> Path:
-        """Folder of the run that was here before, until the one that replaces it has a checkpoint."""
-        return self.path / "former"
 
     @property
     def has_begun_run(self) -> bool:
