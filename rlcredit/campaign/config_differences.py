@@ -16,8 +16,8 @@ Flat = dict[str, Any]
 ABSENT = "nothing"
 
 
-NEW_DEFAULTS = {"solved_at": 1.0, "ahead": 0, "deterministic": True}
-"""Defaults, other than None, of arguments that earlier versions did not have, or had in some classes only."""
+_NEW_DEFAULTS = {"deterministic": True}
+"""Defaults of arguments that were None in campaigns which still go on."""
 
 
 def flatten_config(node: Any, path: str = "") -> Flat:
@@ -46,8 +46,7 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
     """Return one line for each leaf that differs, with both values; types count, so 1 is not true.
 
     An argument that one side does not have is equal to its default on
-    the other if this is None, or one of :data:`NEW_DEFAULTS`: a version that lacks an argument acts as if it were not
-    given.
+    the other if this is None, or the default that took the place of None.
 
     Args:
         declared: Nested mappings and lists that were declared.
@@ -57,7 +56,7 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
     Example:
         >>> list_differences({"model": {"lr": 0.1, "eta": 0.5}}, {"model": {"lr": 0.1}})
         ['model.eta: declared 0.5, executed nothing']
-        >>> list_differences({"lr": 0.1}, {"lr": 0.1, "rewards": None, "solved_at": 1.0})
+        >>> list_differences({"lr": 0.1}, {"lr": 0.1, "rewards": None, "deterministic": True})
         []
 
     """
@@ -65,7 +64,7 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
 
     def meaning(leaves: Mapping[str, Any], name: str) -> str:
         value = leaves.get(name)
-        if value is None or NEW_DEFAULTS.get(name.rpartition(".")[2]) == value:
+        if value is None or _NEW_DEFAULTS.get(name.rpartition(".")[2]) == value:
             return ABSENT
         return shown(leaves, name)
 

@@ -91,8 +91,7 @@ def plan_campaign(
         name: build_fit_arguments(spec, declaration, launcher.threads, settings, ends=False)
         for name, spec in specs.items()
     }
-    counts = declaration.budget is not None
-    timings = measure_conditions(run_arguments, resolutions, launcher, root, measure=measure, counts=counts)
+    timings = measure_conditions(run_arguments, resolutions, launcher, root, measure=measure)
     text = "\n".join(plan_text.describe_campaign(declaration, baseline, launcher, timings))
     if short := plan_text.explain_seed_shortfall(declaration):
         text += f"\nshort      {short}"

@@ -4,17 +4,23 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from rlcredit.campaign.config_differences import NEW_DEFAULTS, flatten_config, list_differences
+from rlcredit.campaign.config_differences import flatten_config, list_differences
 from rlcredit.campaign.declaration import CampaignDeclaration
 
-OF_TRAINING = (
+_TRAINING_ARGUMENTS = (
     *("prompts_per_step", "train_size", "validation_batch", "train", "train_split"),
     *("held_out", "unsafe_scorers", "verify_budget"),
 )
 """Arguments of a task that do not touch its held-out questions, nor which answers to them are right."""
 
-NEW = ("system", "shots", "held_out_completions", "held_out_k", "tolerance", "verifier", "rewards")
-"""Arguments that earlier versions did not have; where they are empty, all is as it was."""
+_NEUTRAL_ARGUMENTS = {
+    **{"system": None, "shots": [], "held_out_completions": None, "held_out_k": None},
+    **{"tolerance": 0.0, "verifier": None, "rewards": None, "solved_at": 1.0},
+}
+"""Arguments of a task that change nothing at these values, and are left out of its settings then."""
+
+
+_MODEL_SETTINGS = ("validation", "pass_k", "validation_seed")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,14 +47,16 @@ def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str
         config: Resolved configuration of the condition.
 
     """
-    task = {key: value for key, value in config["data"]["init_args"].items() if key not in OF_TRAINING}
-    task = {key: value for key, value in task.items() if value or key not in NEW}
-    task = {key: value for key, value in task.items() if (key, value) not in NEW_DEFAULTS.items()}
+    task = {
+        key: value
+        for key, value in config["data"]["init_args"].items()
+        if key not in _TRAINING_ARGUMENTS and (key, value) not in _NEUTRAL_ARGUMENTS.items()
+    }
     if declaration.held_out.questions == "by_seed":
         task["generator_seed"] = "by_seed"
     settings = {"data": {**config["data"], "init_args": task}}
-    drawn = ("validation", "pass_k", "validation_seed")  # earlier versions had no such seed: it was zero
-    settings["model"] = {"validation_seed": 0, **{key: config["model"][key] for key in drawn if key in config["model"]}}
+    model = config["model"]
+    settings["model"] = {"validation_seed": 0} | {key: model[key] for key in _MODEL_SETTINGS if key in model}
     return MetricDefinition(
         declaration.primary, f"held-out questions {declaration.span_label}", flatten_config(settings)
     )

@@ -62,17 +62,8 @@ class ResolvedCondition:
         config = copy.deepcopy(self.leaves)
         del config["seed_everything"], config["condition"], config["threads"], config["model"]["optimizer"]
         del config["trainer"]["default_root_dir"], config["trainer"]["callbacks"], config["trainer"]["logger"]
-        if config["data"]["init_args"].get("rewards") is None:  # earlier versions had no such argument
-            config["data"]["init_args"].pop("rewards", None)
-        engine = (config["model"]["engine"] or {}).get("init_args", {})
-        if engine.get("ahead") == 0:
-            del engine["ahead"]
-        return hash_config(
-            {
-                **config,
-                "costly": [render_call(operator) for operator in find_trainer_stack(self.trainer) if operator.costly],
-            }
-        )
+        costly = [render_call(operator) for operator in find_trainer_stack(self.trainer) if operator.costly]
+        return hash_config({**config, "costly": costly})
 
     @property
     def mlflow_settings(self) -> dict[str, str] | None:

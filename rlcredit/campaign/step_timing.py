@@ -24,7 +24,7 @@ EVALUATIONS = 2
 """Before the first step and after the last."""
 
 Seconds = dict[str, float]
-MEASUREMENTS = {str: {"start": float, "step": float, "validation": float, "decoded?": float, "backward?": float}}
+MEASUREMENTS = {str: {"start": float, "step": float, "validation": float, "decoded": float, "backward": float}}
 
 
 def measure_conditions(
@@ -34,7 +34,6 @@ def measure_conditions(
     root: Path,
     *,
     measure: bool = True,
-    counts: bool = False,
 ) -> dict[str, Seconds]:
     """Return the times of every condition by :func:`measure_run_seconds`; conditions of equal cost are measured once.
 
@@ -44,7 +43,6 @@ def measure_conditions(
         launcher: Launcher that will start the runs.
         root: Folder of the campaign, which keeps the measurements.
         measure: Whether to measure conditions that have not been measured before; if not, they are left out.
-        counts: Whether tokens per step are needed, which earlier versions did not measure.
 
     """
     file, place = root / TIMINGS, (launcher.label, launcher.threads)
@@ -52,8 +50,7 @@ def measure_conditions(
     remembered: dict[str, Seconds] = read_stored_json(file, MEASUREMENTS, "Remove it.") if file.is_file() else {}
     for name, resolution in resolutions.items():
         key = hash_config({"cost": resolution.cost_sha256, "place": place})
-        known = key in remembered and not (counts and "decoded" not in remembered[key])
-        if not known and measure:
+        if key not in remembered and measure:
             print(f"measuring a step of {name} ...", flush=True)
             remembered[key] = measure_run_seconds(arguments[name], resolution, launcher, root)
             write_atomically(file, json.dumps(remembered))
