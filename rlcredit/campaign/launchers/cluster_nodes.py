@@ -2,8 +2,7 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,21 +31,7 @@ class ClusterNode:
             [4, 3, 2]
 
         """
-        by_cpus = self.cpus // threads
-        return min(by_cpus, self.gpus // devices) if devices else by_cpus
-
-
-def select_living_nodes(descriptions: Sequence[Mapping[str, Any]]) -> list[ClusterNode]:
-    """Return the nodes that are alive, from Ray's description of all that have ever joined."""
-    return [
-        ClusterNode(
-            description["NodeManagerAddress"],
-            description["NodeID"],
-            *(int(description["Resources"].get(kind, 0)) for kind in ("CPU", "GPU")),
-        )
-        for description in descriptions
-        if description["Alive"]
-    ]
+        return min([self.cpus // threads, *([self.gpus // devices] if devices else [])])
 
 
 def cluster_capacity(nodes: Sequence[ClusterNode], threads: int, devices: int) -> int:
@@ -54,25 +39,26 @@ def cluster_capacity(nodes: Sequence[ClusterNode], threads: int, devices: int) -
     return sum(node.run_capacity(threads, devices) for node in nodes)
 
 
-def most_threads_per_run(nodes: Sequence[ClusterNode], devices: int, most: int | None) -> int:
+def most_threads_per_run(nodes: Sequence[ClusterNode], devices: int, slots: int | None) -> int:
     """Return the largest number of threads per run that does not reduce the number of parallel runs.
 
     Args:
         nodes: Nodes of the cluster.
         devices: GPUs per run; 0 if it uses none.
-        most: Runs at a time; as many as there are GPUs, or else cores, if None.
+        slots: Runs at a time; as many as there are GPUs, or else cores, if None.
 
     Example:
         >>> nodes = [ClusterNode("10.0.0.1", "a1", cpus=8, gpus=2), ClusterNode("10.0.0.2", "b2", cpus=6, gpus=2)]
-        >>> [most_threads_per_run(nodes, 0, most) for most in (None, 2, 3)]
+        >>> [most_threads_per_run(nodes, 0, slots) for slots in (None, 2, 3)]
         [1, 6, 4]
-        >>> [most_threads_per_run(nodes, 1, most) for most in (None, 2)]
+        >>> [most_threads_per_run(nodes, 1, slots) for slots in (None, 2)]
         [3, 6]
 
     """
-    wanted = min(most or cluster_capacity(nodes, 1, devices), cluster_capacity(nodes, 1, devices))
+    capacity = cluster_capacity(nodes, 1, devices)
+    runs = min(slots or capacity, capacity)
     choices = range(max((node.cpus for node in nodes), default=1), 1, -1)
-    return next((threads for threads in choices if cluster_capacity(nodes, threads, devices) >= wanted), 1)
+    return next((threads for threads in choices if cluster_capacity(nodes, threads, devices) >= runs), 1)
 
 
 def describe_nodes(nodes: Sequence[ClusterNode], threads: int, devices: int) -> str:
@@ -88,13 +74,12 @@ def describe_nodes(nodes: Sequence[ClusterNode], threads: int, devices: int) -> 
 
     """
     counts = Counter(node.run_capacity(threads, devices) for node in nodes)
-    held = [
-        f"{count} {'node holds' if count == 1 else 'nodes hold'} {_format_count(runs, 'run')}"
-        f"{' each' if count > 1 else ''}"
-        for runs, count in sorted(counts.items())
-        if runs
-    ]
-    return f"{', '.join(held) or 'no node holds a run'}; a run takes {describe_run_needs(threads, devices)}"
+    parts = []
+    for runs, count in sorted(counts.items()):
+        subject, suffix = ("1 node holds", "") if count == 1 else (f"{count} nodes hold", " each")
+        if runs:
+            parts.append(f"{subject} {_format_count(runs, 'run')}{suffix}")
+    return f"{', '.join(parts) or 'no node holds a run'}; a run takes {describe_run_needs(threads, devices)}"
 
 
 def describe_run_needs(threads: int, devices: int) -> str:

@@ -10,7 +10,13 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from rlcredit.campaign.launchers import cluster_nodes
+from rlcredit.campaign.launchers.cluster_nodes import (
+    ClusterNode,
+    cluster_capacity,
+    describe_nodes,
+    describe_run_needs,
+    most_threads_per_run,
+)
 from rlcredit.campaign.launchers.node_tasks import run_fit_on_node
 from rlcredit.campaign.process_identity import kill_recorded_process
 from rlcredit.campaign.resolved_condition import ResolvedCondition
@@ -120,14 +126,14 @@ class RayLauncher:
     def slots(self) -> int:
         """Return the number of runs that may execute now; it changes as nodes join and leave."""
         PULSE.refuse_lost_cluster()
-        capacity = cluster_nodes.cluster_capacity(list_cluster_nodes(), self.threads, self.devices)
+        capacity = cluster_capacity(list_cluster_nodes(), self.threads, self.devices)
         return min(capacity, self.most or capacity)
 
     @property
     def description(self) -> str:
         """Return the description of the cluster, for people."""
         address = ray.get_runtime_context().gcs_address
-        return f"Ray at {address}: {cluster_nodes.describe_nodes(list_cluster_nodes(), self.threads, self.devices)}"
+        return f"Ray at {address}: {describe_nodes(list_cluster_nodes(), self.threads, self.devices)}"
 
     def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RayTask:
         """Start a run; Ray chooses the node, and which of its GPUs the run sees."""
@@ -153,23 +159,26 @@ def make_ray_launcher(most: int | None, resolution: ResolvedCondition, threads: 
 
     """
     devices = count_run_gpus(resolution)
-    launcher = RayLauncher(
-        most, threads or cluster_nodes.most_threads_per_run(list_cluster_nodes(), devices, most), devices
-    )
+    launcher = RayLauncher(most, threads or most_threads_per_run(list_cluster_nodes(), devices, most), devices)
     if not launcher.slots:
         raise ValueError(
-            f"no node of the cluster has {cluster_nodes.describe_run_needs(launcher.threads, devices)} for a run. "
+            f"no node of the cluster has {describe_run_needs(launcher.threads, devices)} for a run. "
             "Lower --threads or trainer.devices, or add a node."
         )
     return launcher
 
 
-def list_cluster_nodes() -> list[cluster_nodes.ClusterNode]:
+def list_cluster_nodes() -> list[ClusterNode]:
     """Return the nodes of the cluster that are alive."""
-    return cluster_nodes.select_living_nodes(ray.nodes())
+    nodes = []
+    for description in ray.nodes():
+        if description["Alive"]:
+            cpus, gpus = (int(description["Resources"].get(kind, 0)) for kind in ("CPU", "GPU"))
+            nodes.append(ClusterNode(description["NodeManagerAddress"], description["NodeID"], cpus, gpus))
+    return nodes
 
 
-def call_on_node(node: cluster_nodes.ClusterNode, function: Callable[..., Any], *arguments: Any) -> ray.ObjectRef:
+def call_on_node(node: ClusterNode, function: Callable[..., Any], *arguments: Any) -> ray.ObjectRef:
     """Call a function on a node even if runs occupy all its CPUs; return the reference of the result."""
     pinned = NodeAffinitySchedulingStrategy(node.identity, soft=False)
     return ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=pinned).remote(*arguments)
