@@ -14,10 +14,20 @@ from rlcredit.campaign.config_differences import list_differences
 from rlcredit.campaign.record_schema import read_campaign_record
 from rlcredit.campaign.run_spec import RunSpec
 
-FINISHED, FAILED = "finished", "failed"
-LEDGER = "ledger.json"
+FINISHED_STATE, FAILED_STATE = "finished", "failed"
+LEDGER_FILE = "ledger.json"
 
-REUSABLE = {"seeds", "conditions", "families", "baseline", "primary", "summary", "effect", "deviation", "exploratory"}
+_REUSABLE_KEYS = {
+    "seeds",
+    "conditions",
+    "families",
+    "baseline",
+    "primary",
+    "summary",
+    "effect",
+    "deviation",
+    "exploratory",
+}
 """Keys of a declaration that change nothing in the runs that it already had."""
 
 
@@ -34,7 +44,7 @@ class CampaignRecord:
     """
 
     def __init__(self, root: Path) -> None:
-        self.path = root / LEDGER
+        self.path = root / LEDGER_FILE
         self.content: dict[str, Any] = {"cells": {}}
         if self.path.is_file():
             self.content = read_campaign_record(self.path)
@@ -44,32 +54,34 @@ class CampaignRecord:
         """Whether the declaration can no longer change."""
         return "declaration" in self.content
 
-    def fix_declaration(self, fixed: Mapping[str, Any]) -> None:
+    def fix_declaration(self, declared_entries: Mapping[str, Any]) -> None:
         """Write the declaration, or compare it with the one written before.
 
         Raises:
             ValueError: it is not what was fixed; with the differences and the repair.
 
         """
-        before = {key: self.content[key] for key in fixed if key in self.content}
-        if changed := list_differences(before, {key: fixed[key] for key in before}, ("was", "is now")):
+        entries = {key: self.content[key] for key in declared_entries if key in self.content}
+        if differences := list_differences(entries, {key: declared_entries[key] for key in entries}, ("was", "is now")):
             name = self.content["declaration"]["name"]
-            lines = "\n  ".join(changed)
-            reused = set(before) == {"declaration"} and {_declaration_key(line) for line in changed} <= REUSABLE
+            lines = "\n  ".join(differences)
+            can_reuse_runs = (
+                set(entries) == {"declaration"} and {_declaration_key(line) for line in differences} <= _REUSABLE_KEYS
+            )
             raise ValueError(
                 f"the declaration of campaign {name} has changed after {len(self.content['cells'])} of its runs "
                 "have begun:\n"
                 f"  {lines}\nUndo the change, or give the changed campaign another name."
-                f"{self._explain_reuse() if reused else ''}"
+                f"{self._explain_reuse() if can_reuse_runs else ''}"
             )
-        if lacking := fixed.keys() - before.keys():  # all of it, or what an older ledger did not have
-            self.write_entries(**json.loads(json.dumps({key: fixed[key] for key in lacking})))
+        if lacking := declared_entries.keys() - entries.keys():  # all of it, or what an older ledger did not have
+            self.write_entries(**json.loads(json.dumps({key: declared_entries[key] for key in lacking})))
 
     def _explain_reuse(self) -> str:
         """Explain how a campaign of another name reuses the finished runs."""
         root, new = self.path.parent, self.path.parent.with_name("NAME")
         return (
-            f" To reuse its finished runs: cp -r {root} {new} && rm {new}/{LEDGER}, then run the changed "
+            f" To reuse its finished runs: cp -r {root} {new} && rm {new}/{LEDGER_FILE}, then run the changed "
             "campaign with `name: NAME`. Finished runs are then taken over from their checkpoints in seconds; "
             "its report covers all runs, including those whose results were known before."
         )
@@ -81,10 +93,12 @@ class CampaignRecord:
             plain: Declaration as it is now.
 
         """
-        before = self.content.get("declaration", {})
-        known = before.get("seeds", [])
-        alike = before.get("exploratory") and not list_differences({**before, "seeds": 0}, {**plain, "seeds": 0})
-        return plain["seeds"][len(known) :] if alike and plain["seeds"][: len(known)] == known else []
+        declaration = self.content.get("declaration", {})
+        seeds = declaration.get("seeds", [])
+        can_add_seeds = declaration.get("exploratory") and not list_differences(
+            {**declaration, "seeds": 0}, {**plain, "seeds": 0}
+        )
+        return plain["seeds"][len(seeds) :] if can_add_seeds and plain["seeds"][: len(seeds)] == seeds else []
 
     def add_seeds(self, plain: Mapping[str, Any], sha256: str) -> None:
         """Add the new seeds of an exploratory declaration, and record for reports that they were added later.
@@ -94,9 +108,9 @@ class CampaignRecord:
             sha256: Hash that identifies the declaration.
 
         """
-        if added := self.added_seeds(plain):
-            later = [*self.content.get("seeds_added", []), *added]
-            self.write_entries(declaration=dict(plain), sha256=sha256, seeds_added=later)
+        if seeds := self.added_seeds(plain):
+            all_later_seeds = [*self.content.get("seeds_added", []), *seeds]
+            self.write_entries(declaration=dict(plain), sha256=sha256, seeds_added=all_later_seeds)
 
     def write_entries(self, **entries: Any) -> None:
         """Write entries to the ledger, and wait until they are on disk."""
@@ -114,7 +128,7 @@ class CampaignRecord:
 
     def is_finished(self, spec: RunSpec) -> bool:
         """Whether a run has finished, so that it must never be started again."""
-        return self.run_entry(spec).get("state") == FINISHED
+        return self.run_entry(spec).get("state") == FINISHED_STATE
 
 
 def _declaration_key(line: str) -> str:
@@ -131,11 +145,11 @@ def _declaration_key(line: str) -> str:
 @contextlib.contextmanager
 def discard_refused_campaign(root: Path) -> Iterator[None]:
     """Remove the folder of a new campaign that is refused before its ledger is written."""
-    existed = root.exists()
+    has_folder = root.exists()
     try:
         yield
     except (ValueError, SystemExit):
-        if not existed and not (root / LEDGER).exists():
+        if not has_folder and not (root / LEDGER_FILE).exists():
             shutil.rmtree(root, ignore_errors=True)
         raise
 
@@ -160,9 +174,9 @@ def lock_campaign(root: Path) -> Iterator[None]:
         ValueError: another one is at work.
 
     """
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
-            held.enter_context(files.lock_file(root / "lock"))
+            stack.enter_context(files.lock_file(root / "lock"))
         except BlockingIOError:
             raise ValueError(f"another process runs the campaign in {root}. Wait for it, or end it first.") from None
         yield

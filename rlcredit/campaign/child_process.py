@@ -10,8 +10,8 @@ import runpy
 from pathlib import Path
 
 from rlcredit.campaign.process_identity import (
-    PARENT,
-    RECORD,
+    PARENT_VARIABLE,
+    RECORD_VARIABLE,
     end_with_parent,
     identify_machine,
     read_start_time,
@@ -21,10 +21,10 @@ from rlcredit.campaign.process_identity import (
 
 def run_child_command() -> None:
     """Bind this process to its parent unless it is a fork, which is bound already, then execute the run."""
-    if PARENT in os.environ:
+    if PARENT_VARIABLE in os.environ:
         end_with_parent(take_parent_pid())
-    own = {"pid": os.getpid(), "started": read_start_time(os.getpid()), "machine": identify_machine()}
-    Path(os.environ.pop(RECORD)).write_text(json.dumps(own), encoding="utf-8")
+    identity = {"pid": os.getpid(), "started": read_start_time(os.getpid()), "machine": identify_machine()}
+    Path(os.environ.pop(RECORD_VARIABLE)).write_text(json.dumps(identity), encoding="utf-8")
     runpy.run_module("rlcredit", run_name="__main__", alter_sys=True)
 
 

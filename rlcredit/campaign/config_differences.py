@@ -13,7 +13,7 @@ from rlcredit.run_folder.layout import RunFolder
 Flat = dict[str, Any]
 """Leaves of a configuration by their dotted paths; an empty list or mapping is a leaf."""
 
-ABSENT = "nothing"
+_ABSENT_VALUE = "nothing"
 
 
 _NEW_DEFAULTS = {"deterministic": True}
@@ -42,15 +42,15 @@ def hash_config(config: Any) -> str:
     return hashlib.sha256(json.dumps(flatten_config(config), sort_keys=True).encode()).hexdigest()
 
 
-def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("declared", "executed")) -> list[str]:
+def list_differences(old_config: Any, new_config: Any, names: tuple[str, str] = ("declared", "executed")) -> list[str]:
     """Return one line for each leaf that differs, with both values; types count, so 1 is not true.
 
     An argument that one side does not have is equal to its default on
     the other if this is None, or the default that took the place of None.
 
     Args:
-        declared: Nested mappings and lists that were declared.
-        executed: Nested mappings and lists that were executed.
+        old_config: Nested mappings and lists that were declared.
+        new_config: Nested mappings and lists that were executed.
         names: Names of the two in the lines returned.
 
     Example:
@@ -60,38 +60,38 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
         []
 
     """
-    before, after = flatten_config(declared), flatten_config(executed)
+    old_leaves, new_leaves = flatten_config(old_config), flatten_config(new_config)
 
     def meaning(leaves: Mapping[str, Any], name: str) -> str:
         value = leaves.get(name)
         if value is None or _NEW_DEFAULTS.get(name.rpartition(".")[2]) == value:
-            return ABSENT
+            return _ABSENT_VALUE
         return shown(leaves, name)
 
     def shown(leaves: Mapping[str, Any], name: str) -> str:
-        return repr(leaves[name]) if name in leaves else ABSENT
+        return repr(leaves[name]) if name in leaves else _ABSENT_VALUE
 
     return [
-        f"{name}: {names[0]} {shown(before, name)}, {names[1]} {shown(after, name)}"
-        for name in dict.fromkeys([*before, *after])
-        if meaning(before, name) != meaning(after, name)
+        f"{name}: {names[0]} {shown(old_leaves, name)}, {names[1]} {shown(new_leaves, name)}"
+        for name in dict.fromkeys([*old_leaves, *new_leaves])
+        if meaning(old_leaves, name) != meaning(new_leaves, name)
     ]
 
 
-def list_run_differences(folder: Path, declared: Any, parameters: Mapping[str, Any]) -> list[str]:
+def list_run_differences(folder: Path, declared_config: Any, parameters: Mapping[str, Any]) -> list[str]:
     """Compare the configuration and parameters stored by a run with what was declared for it.
 
     Args:
         folder: Folder of the run.
-        declared: Resolved configuration that was declared for the run.
+        declared_config: Resolved configuration that was declared for the run.
         parameters: Parameters that the instantiated objects should report.
 
     """
     config, parameters_file = RunFolder(folder).config, RunFolder(folder).parameters
     if missing := [file.name for file in (config, parameters_file) if not file.is_file()]:
         return [f"{', '.join(missing)}: not written, so nobody knows what was executed"]
-    executed = strict_yaml.read_yaml(config)
-    instantiated = read_stored_json(parameters_file, dict, "Remove the folder of the run; it is then made anew.")
-    expected = json.loads(json.dumps(parameters))
-    lines = [f"instantiated {line}" for line in list_differences(expected, instantiated)]
-    return list_differences(declared, executed) + lines
+    run_config = strict_yaml.read_yaml(config)
+    run_parameters = read_stored_json(parameters_file, dict, "Remove the folder of the run; it is then made anew.")
+    declared_parameters = json.loads(json.dumps(parameters))
+    lines = [f"instantiated {line}" for line in list_differences(declared_parameters, run_parameters)]
+    return list_differences(declared_config, run_config) + lines

@@ -336,8 +336,8 @@ class CampaignDeclaration:
     @property
     def comparison_families(self) -> dict[str, ComparisonFamily]:
         """Return the families of comparisons; the report corrects them all together."""
-        others = tuple(name for name in self.conditions if name != self.baseline)
-        return self.families or ({"all": ComparisonFamily(self.baseline, others)} if others else {})
+        names = tuple(name for name in self.conditions if name != self.baseline)
+        return self.families or ({"all": ComparisonFamily(self.baseline, names)} if names else {})
 
     @property
     def sha256(self) -> str:
@@ -372,8 +372,8 @@ class CampaignDeclaration:
             if content.get("steps") is not None:
                 raise ValueError("budget: a run ends after so many steps or so many tokens. Keep `steps` or `budget`.")
             content = {**content, "steps": None}
-        required = [name for name, field in fields.items() if field.default is field.default_factory]
-        if missing := [name for name in required if name not in content]:
+        required_names = [name for name, field in fields.items() if field.default is field.default_factory]
+        if missing := [name for name in required_names if name not in content]:
             raise ValueError(
                 f"{', '.join(missing)}: missing from the declaration. They must be fixed before the first run."
             )
@@ -414,8 +414,8 @@ def read_declaration(path: Path) -> CampaignDeclaration:
 def parse_declaration(content: Any, folder: Path | None = None) -> CampaignDeclaration:
     """Check the content of a campaign file, and that the files exist which it names."""
     declaration = dataclasses.replace(CampaignDeclaration.from_json(content), folder=folder)
-    named = {f"conditions.{name}": files for name, files in declaration.conditions.items()}
-    for key, files in {"configs": declaration.configs, **named}.items():
+    condition_files = {f"conditions.{name}": files for name, files in declaration.conditions.items()}
+    for key, files in {"configs": declaration.configs, **condition_files}.items():
         for file in files:
             if not is_existing_file(Path(find_config_file(find_declared_file(file, folder)))):
                 raise ValueError(f"{key}: there is no file {shorten_name(file)}; paths are relative to {Path.cwd()}.")

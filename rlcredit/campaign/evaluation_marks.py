@@ -8,11 +8,11 @@ Counts = Mapping[int, Mapping[str, int] | None]
 """Tokens by kind at every evaluated step; None where a run has not counted them."""
 
 
-def locate_marks(reached: Mapping[int, int], marks: Sequence[int]) -> dict[int, int]:
+def locate_marks(token_counts: Mapping[int, int], marks: Sequence[int]) -> dict[int, int]:
     """Return the first evaluated step at or over each mark; marks that were not reached are left out.
 
     Args:
-        reached: Tokens counted by every evaluated step.
+        token_counts: Tokens counted by every evaluated step.
         marks: Numbers of tokens, ascending.
 
     Example:
@@ -20,8 +20,8 @@ def locate_marks(reached: Mapping[int, int], marks: Sequence[int]) -> dict[int, 
         {0: 0, 50: 7, 100: 13}
 
     """
-    steps = {mark: [step for step in sorted(reached) if reached[step] >= mark] for mark in marks}
-    return {mark: later[0] for mark, later in steps.items() if later}
+    steps = {mark: [step for step in sorted(token_counts) if token_counts[step] >= mark] for mark in marks}
+    return {mark: late_steps[0] for mark, late_steps in steps.items() if late_steps}
 
 
 def locate_evaluations(counts: Counts, budget: DeclaredBudget | None) -> dict[int, int]:

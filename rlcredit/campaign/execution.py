@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign import plan_text, run_view
-from rlcredit.campaign.campaign_record import FAILED, CampaignRecord
+from rlcredit.campaign.campaign_record import FAILED_STATE, CampaignRecord
 from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget, HeldOutChoice
 from rlcredit.campaign.launchers.run_launcher import LauncherFactory, RunLauncher
 from rlcredit.campaign.metric_definition import define_held_out_metric, list_metric_differences
@@ -19,7 +19,13 @@ from rlcredit.campaign.resolved_condition import (
     fingerprint_own_code,
     resolve_condition,
 )
-from rlcredit.campaign.run_spec import QUESTIONS, RunSpec, build_fit_arguments, list_run_specs, list_seed_settings
+from rlcredit.campaign.run_spec import (
+    QUESTION_SETTING,
+    RunSpec,
+    build_fit_arguments,
+    list_run_specs,
+    list_seed_settings,
+)
 from rlcredit.campaign.run_state import can_continue_run, read_run_status
 from rlcredit.campaign.scheduler import RunScheduler
 from rlcredit.campaign.step_timing import measure_conditions
@@ -65,9 +71,11 @@ def plan_campaign(
 
     """
     specs = {name: RunSpec(name, declaration.seeds[0], root) for name in declaration.conditions}
-    shared = dataclasses.replace(declaration, held_out=HeldOutChoice())  # a task may not accept the seeds' settings
+    # Without the settings of the seeds, which a task may not accept.
+    shared_declaration = dataclasses.replace(declaration, held_out=HeldOutChoice())
     resolutions = {
-        name: resolve_condition(build_fit_arguments(spec, shared, 1, settings)) for name, spec in specs.items()
+        name: resolve_condition(build_fit_arguments(spec, shared_declaration, 1, settings))
+        for name, spec in specs.items()
     }
     refuse_fixed_questions(declaration, resolutions)
     for name, spec in specs.items():
@@ -105,7 +113,7 @@ def refuse_fixed_questions(declaration: CampaignDeclaration, resolutions: Mappin
         ValueError: with the condition and the repair.
 
     """
-    leaf = QUESTIONS.rpartition(".")[2]
+    leaf = QUESTION_SETTING.rpartition(".")[2]
     for name, resolution in resolutions.items() if declaration.held_out.questions == "by_seed" else ():
         if leaf not in resolution.leaves["data"]["init_args"]:
             raise ValueError(
@@ -259,8 +267,8 @@ def _refuse_unknown_runs(
 
     """
     for spec in runs:
-        known = ledger.run_entry(spec) or can_continue_run(spec, evaluations, budget)
-        if not known and (results := spec.run_folder.describe_results()):
+        is_known = ledger.run_entry(spec) or can_continue_run(spec, evaluations, budget)
+        if not is_known and (results := spec.run_folder.describe_results()):
             raise ValueError(
                 f"{spec.folder} holds a run that {ledger.path} does not know: {'; '.join(results)}. Restore the ledger "
                 "from a copy (MLflow keeps one with the campaign), or move that folder away."
@@ -269,12 +277,12 @@ def _refuse_unknown_runs(
 
 def _conclude_campaign(ledger: CampaignRecord, runs: list[RunSpec], parent: MLflowParentRun) -> int:
     """Print how all runs ended, close the MLflow run, and return the exit status."""
-    failed = [spec.name for spec in runs if ledger.run_entry(spec).get("state") == FAILED]
-    differing = [spec.name for spec in runs if ledger.run_entry(spec).get("differences")]
-    print(f"{len(runs) - len(failed)} of {len(runs)} runs are finished; the ledger is {ledger.path}.")
-    if failed:
-        print(f"failed: {', '.join(failed)}. Their logs say why; the same command tries them again.")
-    if differing:
-        print(f"executed otherwise than declared: {', '.join(differing)}. A report will refuse them.")
-    parent.end_run("FAILED" if failed or differing else "FINISHED", ledger.path)
-    return 1 if failed or differing else 0
+    failed_runs = [spec.name for spec in runs if ledger.run_entry(spec).get("state") == FAILED_STATE]
+    differing_runs = [spec.name for spec in runs if ledger.run_entry(spec).get("differences")]
+    print(f"{len(runs) - len(failed_runs)} of {len(runs)} runs are finished; the ledger is {ledger.path}.")
+    if failed_runs:
+        print(f"failed: {', '.join(failed_runs)}. Their logs say why; the same command tries them again.")
+    if differing_runs:
+        print(f"executed otherwise than declared: {', '.join(differing_runs)}. A report will refuse them.")
+    parent.end_run("FAILED" if failed_runs or differing_runs else "FINISHED", ledger.path)
+    return 1 if failed_runs or differing_runs else 0

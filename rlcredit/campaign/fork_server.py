@@ -19,7 +19,7 @@ from rlcredit.base.frozen_imports import freeze_imports
 from rlcredit.campaign.process_identity import end_with_parent, take_parent_pid
 from rlcredit.config.paths import prefer_own_callbacks
 
-REQUEST = 2**17
+_REQUEST_BYTES = 2**17
 """Bytes of the largest one; the environment is in it."""
 
 
@@ -30,8 +30,8 @@ def run_fork_server_command() -> None:
         with open(os.devnull, encoding="utf-8") as nothing:
             os.dup2(nothing.fileno(), 0)
         _import_modules(sys.argv[1:])
-        asked = _serve_fork_requests(requests)
-    _become_command(*asked)
+        request = _serve_fork_requests(requests)
+    _become_command(*request)
 
 
 def _import_modules(modules: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ def _serve_fork_requests(requests: socket.socket) -> tuple[list[str], str, dict[
     server = os.getpid()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a watcher has ended, so that none stays a zombie
     while True:
-        request, files, _, _ = socket.recv_fds(requests, REQUEST, 3)
+        request, files, _, _ = socket.recv_fds(requests, _REQUEST_BYTES, 3)
         if not request:
             sys.exit()
         if os.fork() == 0:
@@ -71,15 +71,15 @@ def _serve_fork_requests(requests: socket.socket) -> tuple[list[str], str, dict[
             os.close(file)
 
 
-def _report_exit_status(pid: int, line: int, out: int, err: int) -> None:
+def _report_exit_status(pid: int, line: int, output: int, errors: int) -> None:
     """Send the pid of a fork, and later its exit status."""
-    os.close(out)
-    os.close(err)
+    os.close(output)
+    os.close(errors)
     with contextlib.suppress(OSError):  # it has done so itself, or has ended
         os.setpgid(pid, pid)
-    with socket.socket(fileno=line) as told, contextlib.suppress(BrokenPipeError):
-        told.send(str(pid).encode())
-        told.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+    with socket.socket(fileno=line) as answers, contextlib.suppress(BrokenPipeError):
+        answers.send(str(pid).encode())
+        answers.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
     os._exit(0)
 
 

@@ -15,9 +15,15 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from rlcredit.campaign.process_identity import PARENT
+from rlcredit.campaign.process_identity import PARENT_VARIABLE
 
-IMPORTED = ("rlcredit.cli.application", "peft", "mlflow.store.tracking.sqlalchemy_store", "reasoning_gym", "git")
+PRELOADED_MODULES = (
+    "rlcredit.cli.application",
+    "peft",
+    "mlflow.store.tracking.sqlalchemy_store",
+    "reasoning_gym",
+    "git",
+)
 """What a run needs, or most do."""
 
 
@@ -80,13 +86,13 @@ class ForkServer:
 
     """
 
-    def __init__(self, modules: Sequence[str] = IMPORTED) -> None:
+    def __init__(self, modules: Sequence[str] = PRELOADED_MODULES) -> None:
         self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.popen = subprocess.Popen(
                 [sys.executable, "-m", "rlcredit.campaign.fork_server", *modules],
                 stdin=theirs.fileno(),
-                env={**os.environ, PARENT: str(os.getpid())},
+                env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
                 start_new_session=True,  # Ctrl-C reaches the campaign alone
             )
         atexit.register(self.close)
@@ -96,20 +102,20 @@ class ForkServer:
         """Whether the server can still fork."""
         return self.popen.poll() is None
 
-    def fork(self, words: Sequence[str], environment: Mapping[str, str], out: int, err: int) -> ForkedProcess:
+    def fork(self, words: Sequence[str], environment: Mapping[str, str], output: int, errors: int) -> ForkedProcess:
         """Start a command in the current directory as a fork.
 
         Args:
             words: `-m` and a module, or a script, and what it is given.
             environment: Environment of the command, complete.
-            out: File descriptor of its output.
-            err: File descriptor of its errors.
+            output: File descriptor of its output.
+            errors: File descriptor of its errors.
 
         """
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = json.dumps([list(words), os.getcwd(), dict(environment)]).encode()
         with theirs, contextlib.suppress(BrokenPipeError):  # it has ended, as the line will say
-            socket.send_fds(self.requests, [request], [theirs.fileno(), out, err])
+            socket.send_fds(self.requests, [request], [theirs.fileno(), output, errors])
         return ForkedProcess(line)
 
     def close(self) -> None:

@@ -62,12 +62,14 @@ def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str
     )
 
 
-def list_metric_differences(first: MetricDefinition, second: MetricDefinition, names: tuple[str, str]) -> list[str]:
+def list_metric_differences(
+    definition: MetricDefinition, other_definition: MetricDefinition, names: tuple[str, str]
+) -> list[str]:
     """Return the differences between two metric definitions; none if the metrics can be compared.
 
     Args:
-        first: Definition of one metric.
-        second: Definition of another metric.
+        definition: Definition of one metric.
+        other_definition: Definition of another metric.
         names: Names of the two in the lines returned.
 
     Example:
@@ -76,4 +78,4 @@ def list_metric_differences(first: MetricDefinition, second: MetricDefinition, n
         ["over: 4B 'all training batches so far', 30B 'the last training batch'"]
 
     """
-    return list_differences(dataclasses.asdict(first), dataclasses.asdict(second), names)
+    return list_differences(dataclasses.asdict(definition), dataclasses.asdict(other_definition), names)

@@ -50,8 +50,8 @@ class MLflowParentRun:
 
     def child_environment(self, spec: RunSpec) -> dict[str, str]:
         """Return the environment variables that make a run a child of this MLflow run."""
-        nested = {"mlflow.parentRunId": self.run_id} if self.run_id else {}
-        return {CONTEXT: json.dumps({**nested, **self.tags, "cell": spec.name})}
+        parent_tags = {"mlflow.parentRunId": self.run_id} if self.run_id else {}
+        return {CONTEXT: json.dumps({**parent_tags, **self.tags, "cell": spec.name})}
 
     def kill_open_attempts(self, spec: RunSpec) -> None:
         """Mark attempts that will not be continued as killed, which no other process would do."""

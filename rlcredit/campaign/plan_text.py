@@ -14,7 +14,7 @@ from rlcredit.campaign.step_timing import Seconds
 from rlcredit.statistics.power import detectable_effect, seeds_needed
 from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, smallest_sign_flip_p
 
-POWER = 0.8
+_TARGET_POWER = 0.8
 
 
 def describe_campaign(
@@ -35,26 +35,26 @@ def describe_campaign(
     slots = launcher.slots
     conditions, seeds = len(declaration.conditions), len(declaration.seeds)
     runs, module, task = conditions * seeds, resolution.module, resolution.task
-    trained = "training completions as the budget allows"
+    training_samples = "training completions as the budget allows"
     if declaration.steps:
         rollouts = declaration.steps // module.updates_per_rollout
         completions = runs * rollouts * task.prompts_per_step * module.sampling.completions
-        most = f" kept of up to {completions * module.rounds:,}" if module.rounds > 1 else ""
-        trained = f"{completions:,} training completions{most}"
+        limit = f" kept of up to {completions * module.rounds:,}" if module.rounds > 1 else ""
+        training_samples = f"{completions:,} training completions{limit}"
     evaluations = len(list_evaluations(declaration, resolution))
-    answers = [asked.count_answers(module.validation.completions) for asked in task.held_out_sets]
-    known = [number for number in answers if number is not None]
-    held_out = f"{runs * evaluations * sum(known):,}" if len(known) == len(answers) else "all questions'"
-    if any(asked.size and asked.task.held_out_size is None for asked in task.held_out_sets):
+    answers = [question_set.count_answers(module.validation.completions) for question_set in task.held_out_sets]
+    counts = [number for number in answers if number is not None]
+    held_out = f"{runs * evaluations * sum(counts):,}" if len(counts) == len(answers) else "all questions'"
+    if any(question_set.size and question_set.task.held_out_size is None for question_set in task.held_out_sets):
         held_out = f"at most {held_out}"
     length = f"{declaration.end:,} {declaration.budget.unit}" if declaration.budget else f"{declaration.end} steps"
     yield f"campaign   {declaration.name}, declaration {declaration.sha256[:12]}"
     yield f"runs       {conditions} conditions x {seeds} seeds = {runs} runs of {length}, {slots} at a time"
     yield f"where      {launcher.description}"
-    yield f"samples    {trained}, {held_out} held out ({evaluations} evaluations a run)"
+    yield f"samples    {training_samples}, {held_out} held out ({evaluations} evaluations a run)"
     yield from (f"time       {sentence}" for sentence in describe_durations(declaration, evaluations, slots, timings))
-    compared = declaration.summary_label.format(declaration.primary)
-    yield f"primary    {compared} {declaration.span_label}, effect {declaration.effect:g}"
+    quantity = declaration.summary_label.format(declaration.primary)
+    yield f"primary    {quantity} {declaration.span_label}, effect {declaration.effect:g}"
     for name, family in declaration.comparison_families.items():
         yield f"family     {name}: {', '.join(family.conditions)} against {family.baseline}"
     yield from (f"pairs      {sentence}" for sentence in describe_power(declaration))
@@ -66,7 +66,7 @@ def describe_durations(
     """Yield the time that all runs take in the available slots, and a table of that of one run of each kind."""
     if len(timings) < len(declaration.conditions):
         return
-    busy, shown = [0.0] * slots, list[Seconds]()
+    busy, unique_timings = [0.0] * slots, list[Seconds]()
     steps = {name: estimate_steps(declaration, timing) for name, timing in timings.items()}
     run = {
         name: timing["start"] + steps[name] * timing["step"] + evaluations * timing["validation"]
@@ -78,11 +78,11 @@ def describe_durations(
     yield f"about {total}, if completions keep their length (measured in short runs, one at a time)"
     rows = [("run of", "takes", *(["steps, about"] if declaration.budget else []), "a step", "an evaluation")]
     for name, timing in timings.items():
-        if timing not in shown:
-            shown.append(timing)
+        if timing not in unique_timings:
+            unique_timings.append(timing)
             about = [str(steps[name])] if declaration.budget else []
-            spent = (f"{timing['step']:.2f} s", format_duration(timing["validation"]))
-            rows.append((name, format_duration(run[name]), *about, *spent))
+            cells = (f"{timing['step']:.2f} s", format_duration(timing["validation"]))
+            rows.append((name, format_duration(run[name]), *about, *cells))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -117,13 +117,13 @@ def list_evaluation_steps(resolution: ResolvedCondition) -> list[int]:
 
     """
     _refuse_missing_questions(resolution)
-    steps, every = resolution.leaves["trainer"]["max_steps"], resolution.leaves["trainer"]["val_check_interval"]
-    if not every or steps % every:
+    steps, interval = resolution.leaves["trainer"]["max_steps"], resolution.leaves["trainer"]["val_check_interval"]
+    if not interval or steps % interval:
         raise ValueError(
-            f"steps is {steps}, but held-out questions are asked every {every} steps: the last interval would be "
-            f"shorter. Add settings: {{trainer.val_check_interval: {math.gcd(steps, every or steps)}}}."
+            f"steps is {steps}, but held-out questions are asked every {interval} steps: the last interval would be "
+            f"shorter. Add settings: {{trainer.val_check_interval: {math.gcd(steps, interval or steps)}}}."
         )
-    return list(range(0, steps + 1, every))
+    return list(range(0, steps + 1, interval))
 
 
 def _refuse_missing_questions(resolution: ResolvedCondition) -> None:
@@ -140,8 +140,8 @@ def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
     yield f"the smallest p of {seeds} pairs is {smallest_sign_flip_p(seeds):.3g} (sign flip, two-sided)"
     if seeds < 2:
         return
-    smallest = detectable_effect(seeds, POWER, conditions=1, alpha=level)
-    sensitivity = f"{seeds} pairs find {smallest:.3g} standard deviations of differences with power {POWER:g}"
+    smallest = detectable_effect(seeds, _TARGET_POWER, conditions=1, alpha=level)
+    sensitivity = f"{seeds} pairs find {smallest:.3g} standard deviations of differences with power {_TARGET_POWER:g}"
     if declaration.deviation:
         yield f"{sensitivity}, which is {smallest * declaration.deviation:.3g} of {declaration.primary}"
     else:
@@ -149,21 +149,24 @@ def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
 
 
 def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
-    """Return how many seeds are needed if these cannot detect the effect; None if they can, or if it is not known."""
+    """Return the number of seeds needed, in words, if these cannot detect the effect; None if they can."""
     if not declaration.comparison_families:
         return None
     seeds = len(declaration.seeds)
-    needed, reason = fewest_sign_flip_pairs(ALPHA), f"p <= {ALPHA:g}, which no fewer pairs can reach"
+    seed_count, reason = fewest_sign_flip_pairs(ALPHA), f"p <= {ALPHA:g}, which no fewer pairs can reach"
     if declaration.deviation:
-        wanted = seeds_needed(
-            declaration.effect / declaration.deviation, POWER, conditions=1, alpha=_holm_first_level(declaration)
+        power_count = seeds_needed(
+            declaration.effect / declaration.deviation,
+            _TARGET_POWER,
+            conditions=1,
+            alpha=_holm_first_level(declaration),
         )
-        if wanted > needed:
-            needed, reason = wanted, f"an effect of {declaration.effect:g} with power {POWER:g}"
-    if seeds >= needed:
+        if power_count > seed_count:
+            seed_count, reason = power_count, f"an effect of {declaration.effect:g} with power {_TARGET_POWER:g}"
+    if seeds >= seed_count:
         return None
     return (
-        f"{seeds} seeds cannot reach a verdict; {needed} are needed for {reason}. "
+        f"{seeds} seeds cannot reach a verdict; {seed_count} are needed for {reason}. "
         "Declare more seeds, or `exploratory: true` if no verdict is expected."
     )
 

@@ -10,10 +10,10 @@ import sys
 import time
 from pathlib import Path
 
-RECORD = "RLCREDIT_PROCESS"
+RECORD_VARIABLE = "RLCREDIT_PROCESS"
 """Environment variable: the file in which this process records its pid."""
 
-PARENT = "RLCREDIT_PARENT"
+PARENT_VARIABLE = "RLCREDIT_PARENT"
 """Environment variable: the pid of the process that started it."""
 
 
@@ -31,8 +31,8 @@ def read_start_time(pid: int) -> str | None:
         except (FileNotFoundError, ProcessLookupError):
             return None
         return None if fields[0] in "ZX" else fields[19]
-    listed = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True)
-    return listed.stdout.strip() or None
+    listing = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True)
+    return listing.stdout.strip() or None
 
 
 def kill_recorded_process(record: Path) -> None:
@@ -51,7 +51,7 @@ def kill_recorded_process(record: Path) -> None:
 
 def take_parent_pid() -> int:
     """Return the pid of the parent process from the environment, and remove it so that no child inherits it."""
-    return int(os.environ.pop(PARENT))
+    return int(os.environ.pop(PARENT_VARIABLE))
 
 
 def end_with_parent(parent: int) -> None:

@@ -9,11 +9,11 @@ from rlcredit.campaign.evaluation_marks import locate_evaluations
 from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch, read_stored_json
 from rlcredit.config.passwords import refuse_passwords
 
-COUNTED = ("decoded", "prefill", "forward", "backward")
+TOKEN_KINDS = ("decoded", "prefill", "forward", "backward")
 """Counts of tokens that reports read and show; those of probes are none of training."""
 
 NUMBER_OR_NULL = (float, type(None))
-CELL: Shape = {
+_RUN_SHAPE: Shape = {
     "state?": str,
     "attempts?": int,
     "seconds?": float,
@@ -25,7 +25,7 @@ CELL: Shape = {
     "differences?": [str],
     "versions?": {str: str},
 }
-LEDGER: Shape = {
+_LEDGER_SHAPE: Shape = {
     "declaration?": dict,
     "sha256?": str,
     "threads?": int,
@@ -34,37 +34,39 @@ LEDGER: Shape = {
     "code?": {str: str},
     "mlflow_run?": TEXT_OR_NULL,
     "seeds_added?": [int],
-    "cells": {str: CELL},
+    "cells": {str: _RUN_SHAPE},
 }
-CONFIG: Shape = {
+_CONFIG_SHAPE: Shape = {
     "data": {"init_args": dict},
     "model": {"validation": dict, "pass_k": int},
     "trainer": {"logger": (dict, list, bool, type(None))},
 }
-LOGGERS: dict[bool, Shape] = {
+_LOGGER_SHAPES: dict[bool, Shape] = {
     True: {"class_path": str, "init_args": {"experiment_name": str, "tracking_uri": TEXT_OR_NULL}},
     False: {"class_path": str},
 }
 """Those of MLflow, and others."""
-FINISHED: Shape = {
+_FINISHED_SHAPE: Shape = {
     "seconds": float,
     "metrics": {str: dict.fromkeys(HELD_OUT_METRICS, float)},
-    "tokens?": {str: dict.fromkeys(COUNTED, int)},
+    "tokens?": {str: dict.fromkeys(TOKEN_KINDS, int)},
     "held_out_sha256": {str: str},
     "differences": [str],
     "executed_sha256?": TEXT_OR_NULL,
     "versions": {"git_commit": str, str: str},
 }
-OUTCOME: Shape = {
+_EVALUATION_SHAPE: Shape = {
     "step": int,
-    "tokens?": dict.fromkeys(COUNTED, int),
+    "tokens?": dict.fromkeys(TOKEN_KINDS, int),
     "metrics": {str: float},
     "numbers": [int],
     "questions_sha256": str,
     "right": [[int]],
 }
-RESTORE = "Restore it from a copy (MLflow keeps one with the campaign), or remove the folder; then all runs begin anew."
-REMOVE = "Remove it; the run is then made anew."
+_RESTORE_ADVICE = (
+    "Restore it from a copy (MLflow keeps one with the campaign), or remove the folder; then all runs begin anew."
+)
+_REMOVE_ADVICE = "Remove it; the run is then made anew."
 
 
 def read_campaign_record(path: Path) -> dict[str, Any]:
@@ -74,7 +76,7 @@ def read_campaign_record(path: Path) -> dict[str, Any]:
         ValueError: it is damaged, or holds a password; with the repair.
 
     """
-    content = read_stored_json(path, LEDGER, RESTORE)
+    content = read_stored_json(path, _LEDGER_SHAPE, _RESTORE_ADVICE)
     refuse_passwords(content, str(path))
     return content
 
@@ -93,32 +95,32 @@ def restore_declaration(content: Mapping[str, Any], path: Path) -> CampaignDecla
     try:
         declaration = CampaignDeclaration.from_json(content["declaration"])
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: declaration: {error} {RESTORE}") from None
+        raise ValueError(f"{path} is damaged: declaration: {error} {_RESTORE_ADVICE}") from None
     configs = content.get("configs") or {}
-    finished = {name: entry for name, entry in content["cells"].items() if entry.get("state") == "finished"}
-    if problem := next(_find_faults(declaration, configs, finished), None):
-        raise ValueError(f"{path} is damaged: {problem}. {RESTORE}")
+    finished_runs = {name: entry for name, entry in content["cells"].items() if entry.get("state") == "finished"}
+    if problem := next(_find_faults(declaration, configs, finished_runs), None):
+        raise ValueError(f"{path} is damaged: {problem}. {_RESTORE_ADVICE}")
     return declaration
 
 
 def _find_faults(
-    declaration: CampaignDeclaration, configs: Mapping[str, Any], finished: Mapping[str, Any]
+    declaration: CampaignDeclaration, configs: Mapping[str, Any], finished_runs: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield what is wrong with the configurations and the finished runs of a declared campaign."""
+    """Yield the faults of the configurations and the finished runs of a declared campaign."""
     yield from (f"configs has no {name}" for name in declaration.conditions if name not in configs)
     problems = [
-        find_shape_mismatch(configs, {str: CONFIG}, "configs"),
-        find_shape_mismatch(finished, {str: FINISHED}, "cells"),
+        find_shape_mismatch(configs, {str: _CONFIG_SHAPE}, "configs"),
+        find_shape_mismatch(finished_runs, {str: _FINISHED_SHAPE}, "cells"),
     ]
     yield from filter(None, problems)
     for name, config in configs.items():
         yield from _find_logger_faults(name, config)
-    yield from filter(None, (_find_evaluation_fault(name, entry, declaration) for name, entry in finished.items()))
+    yield from filter(None, (_find_evaluation_fault(name, entry, declaration) for name, entry in finished_runs.items()))
 
 
 def _list_loggers(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     loggers = config["trainer"]["logger"]
-    return [one for one in (loggers if isinstance(loggers, list) else [loggers]) if isinstance(one, dict)]
+    return [logger for logger in (loggers if isinstance(loggers, list) else [loggers]) if isinstance(logger, dict)]
 
 
 def _is_mlflow_logger(logger: Mapping[str, Any]) -> bool:
@@ -126,14 +128,14 @@ def _is_mlflow_logger(logger: Mapping[str, Any]) -> bool:
 
 
 def _find_logger_faults(name: str, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the loggers of a configuration."""
+    """Yield the faults of the loggers of a configuration."""
     for logger in _list_loggers(config):
-        shape = LOGGERS[_is_mlflow_logger(logger)]
+        shape = _LOGGER_SHAPES[_is_mlflow_logger(logger)]
         yield from filter(None, [find_shape_mismatch(logger, shape, f"configs.{name}.trainer.logger")])
 
 
 def _find_evaluation_fault(name: str, entry: Mapping[str, Any], declaration: CampaignDeclaration) -> str | None:
-    """Return which evaluations a finished run lacks."""
+    """Return the fault of a finished run that lacks evaluations; None if it lacks none."""
     steps = entry["metrics"]
     if odd := [step for step in steps if not (step.isascii() and step.isdigit() and len(step) < 12)]:
         return f"cells.{name}.metrics: {odd[0]!r} is no step"
@@ -152,11 +154,13 @@ def read_evaluation_file(path: Path) -> dict[str, Any]:
         ValueError: the file is damaged; with the repair.
 
     """
-    outcome = read_stored_json(path, OUTCOME, REMOVE)
+    outcome = read_stored_json(path, _EVALUATION_SHAPE, _REMOVE_ADVICE)
     rows, width = outcome["right"], {len(row) for row in outcome["right"]}
     rectangular = len(rows) == len(outcome["numbers"]) > 0 and len(width) == 1 and 0 not in width
     if not rectangular or not all(verdict in (0, 1) for row in rows for verdict in row):
-        raise ValueError(f"{path} is damaged: `right` has not one row of verdicts for each of `numbers`. {REMOVE}")
+        raise ValueError(
+            f"{path} is damaged: `right` has not one row of verdicts for each of `numbers`. {_REMOVE_ADVICE}"
+        )
     return outcome
 
 

@@ -31,7 +31,7 @@ class RecordedCampaign:
     held_out: "pd.DataFrame"
 
 
-KEYS: list[Any] = ["condition", "seed"]
+_RUN_KEYS: list[Any] = ["condition", "seed"]
 
 
 def read_campaign(folder: Path | str) -> RecordedCampaign:
@@ -51,17 +51,17 @@ def read_campaign(folder: Path | str) -> RecordedCampaign:
     if not ledger.is_fixed:
         raise ValueError(f"{root} holds no campaign: there is no {ledger.path.name} in it. Pass a campaign's folder.")
     specs = list_run_specs(restore_declaration(ledger.content, ledger.path), root)
-    begun = {(spec.condition, spec.seed): spec for spec in specs if spec.run_folder.record.is_file()}
-    if not begun:
+    run_specs = {(spec.condition, spec.seed): spec for spec in specs if spec.run_folder.record.is_file()}
+    if not run_specs:
         raise ValueError(f"{root}: no run of this campaign has begun. Run it with `rlcredit campaign`.")
-    read = {key: read_run(spec.folder) for key, spec in begun.items()}
-    states = [ledger.run_entry(spec).get("state", "not begun") for spec in begun.values()]
-    steps = [max(run.metrics.index.tolist(), default=0) for run in read.values()]
-    rows = list(zip(states, steps, [spec.folder.as_posix() for spec in begun.values()], strict=True))
-    index = pd.MultiIndex.from_tuples(list(begun), names=KEYS)
-    answers = pd.concat({key: run.held_out for key, run in read.items()}, names=KEYS)
+    recorded_runs = {key: read_run(spec.folder) for key, spec in run_specs.items()}
+    states = [ledger.run_entry(spec).get("state", "not begun") for spec in run_specs.values()]
+    steps = [max(run.metrics.index.tolist(), default=0) for run in recorded_runs.values()]
+    rows = list(zip(states, steps, [spec.folder.as_posix() for spec in run_specs.values()], strict=True))
+    index = pd.MultiIndex.from_tuples(list(run_specs), names=_RUN_KEYS)
+    answers = pd.concat({key: run.held_out for key, run in recorded_runs.items()}, names=_RUN_KEYS)
     return RecordedCampaign(
         runs=pd.DataFrame(rows, index=index, columns=["state", "steps", "folder"]),
-        metrics=pd.concat({key: run.metrics for key, run in read.items()}, names=KEYS),
-        held_out=answers.reset_index(KEYS).reset_index(drop=True),
+        metrics=pd.concat({key: run.metrics for key, run in recorded_runs.items()}, names=_RUN_KEYS),
+        held_out=answers.reset_index(_RUN_KEYS).reset_index(drop=True),
     )

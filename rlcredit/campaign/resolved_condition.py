@@ -81,8 +81,8 @@ def resolve_condition(arguments: Sequence[str]) -> ResolvedCondition:
     cli = instantiate_configuration(arguments, _SilentCLI)
     leaves = yaml.safe_load(cli.get_subcommand_parser("explain").dump(cli.declared, skip_none=False))
     del leaves["show_prompt"]  # of explain alone
-    described = collect_run_parameters(cli.trainer, cli.model, cli.datamodule)
-    return ResolvedCondition(leaves, described, cli.trainer, cli.model, cli.datamodule)
+    parameters = collect_run_parameters(cli.trainer, cli.model, cli.datamodule)
+    return ResolvedCondition(leaves, parameters, cli.trainer, cli.model, cli.datamodule)
 
 
 def fingerprint_own_code(resolutions: Iterable[ResolvedCondition]) -> dict[str, str]:

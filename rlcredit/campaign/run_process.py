@@ -10,17 +10,17 @@ from typing import IO
 
 from rlcredit.campaign.forks import ensure_fork_server
 from rlcredit.campaign.launchers.run_launcher import RunProcess
-from rlcredit.campaign.process_identity import PARENT, RECORD
+from rlcredit.campaign.process_identity import PARENT_VARIABLE, RECORD_VARIABLE
 from rlcredit.campaign.run_spec import build_run_command
 from rlcredit.run_folder.layout import RunFolder
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-POLLED = 0.1
+GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
+POLL_SECONDS = 0.1
 """Seconds between two looks at a run."""
 
 
 def start_run_process(
-    folder: Path, args: Sequence[str], environment: Mapping[str, str], *, forked: bool = False
+    folder: Path, args: Sequence[str], environment: Mapping[str, str], *, as_fork: bool = False
 ) -> RunProcess:
     """Start a run whose process ends with this one.
 
@@ -28,14 +28,14 @@ def start_run_process(
         folder: Folder of the run; its output is appended to the log there.
         args: Arguments of ``rlcredit fit``.
         environment: Environment variables added to those of this process.
-        forked: Whether the run is started as a fork, see :func:`can_fork_runs`.
+        as_fork: Whether the run is started as a fork, see :func:`can_fork_runs`.
 
     """
     folder.mkdir(parents=True, exist_ok=True)
     run = RunFolder(folder)
-    environment = {**os.environ, **environment, RECORD: str(run.process.resolve())}
+    environment = {**os.environ, **environment, RECORD_VARIABLE: str(run.process.resolve())}
     with run.log.open("ab") as log:
-        if forked:
+        if as_fork:
             return ensure_fork_server().fork(build_run_command(args)[1:], environment, log.fileno(), log.fileno())
         return SpawnedProcess(build_run_command(args), environment, log)
 
@@ -48,7 +48,7 @@ def prepare_forks() -> None:
 
 def can_fork_runs(environment: Mapping[str, str]) -> bool:
     """Whether runs can be forked: on Linux and without a GPU, whose context a fork cannot share."""
-    return sys.platform == "linux" and VISIBLE not in environment
+    return sys.platform == "linux" and GPU_VARIABLE not in environment
 
 
 class SpawnedProcess:
@@ -67,7 +67,7 @@ class SpawnedProcess:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={**environment, PARENT: str(os.getpid())},
+            env={**environment, PARENT_VARIABLE: str(os.getpid())},
             start_new_session=True,  # Ctrl-C reaches the campaign alone
         )
 

@@ -62,16 +62,16 @@ def list_run_specs(declaration: CampaignDeclaration, root: Path) -> list[RunSpec
     A condition that is in several families comes with the first, one that is in none comes last.
     """
     groups = [(family.baseline, *family.conditions) for family in declaration.comparison_families.values()]
-    wanted = (
+    pairs = (
         (condition, seed)
         for group in [*groups, tuple(declaration.conditions)]
         for seed in declaration.seeds
         for condition in group
     )
-    return [RunSpec(condition, seed, root) for condition, seed in dict.fromkeys(wanted)]
+    return [RunSpec(condition, seed, root) for condition, seed in dict.fromkeys(pairs)]
 
 
-QUESTIONS = "data.init_args.generator_seed"
+QUESTION_SETTING = "data.init_args.generator_seed"
 """Setting that questions of a generated task depend on."""
 
 
@@ -90,10 +90,10 @@ def derive_question_seed(seed: int) -> int:
 
 def list_seed_settings(spec: RunSpec, declaration: CampaignDeclaration) -> list[tuple[str, int | None]]:
     """Return the settings by which a seed gets held-out questions and samples of its own."""
-    questions: list[tuple[str, int | None]] = [(QUESTIONS, derive_question_seed(spec.seed))]
+    questions: list[tuple[str, int | None]] = [(QUESTION_SETTING, derive_question_seed(spec.seed))]
     draws: list[tuple[str, int | None]] = [("model.validation_seed", None)]
-    chosen = declaration.held_out
-    return [*(questions if chosen.questions == "by_seed" else ()), *(draws if chosen.draws == "by_seed" else ())]
+    choice = declaration.held_out
+    return [*(questions if choice.questions == "by_seed" else ()), *(draws if choice.draws == "by_seed" else ())]
 
 
 def list_end_arguments(declaration: CampaignDeclaration) -> list[str]:
@@ -118,8 +118,8 @@ def build_fit_arguments(
         ends: Whether to say where the run ends.
 
     """
-    named = [*declaration.configs, *declaration.conditions[spec.condition]]
-    files = [*(find_declared_file(file, declaration.folder) for file in named), settings]
+    declared_files = [*declaration.configs, *declaration.conditions[spec.condition]]
+    files = [*(find_declared_file(file, declaration.folder) for file in declared_files), settings]
     return [
         *(f"--config={file}" for file in files),
         f"--seed_everything={spec.seed}",
@@ -147,13 +147,13 @@ def render_settings(settings: dict[str, Any]) -> str:
             name: x
 
     """
-    nested: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for key, value in settings.items():
         *path, leaf = key.split(".")
-        place = nested
+        place = content
         for part in path:
             place = place.setdefault(part, {})
             if not isinstance(place, dict):
                 raise ValueError(f"settings: {key} lies inside the value of another setting. Keep one of them.")
         place[leaf] = value
-    return yaml.safe_dump(nested, sort_keys=False)
+    return yaml.safe_dump(content, sort_keys=False)

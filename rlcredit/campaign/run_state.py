@@ -17,7 +17,7 @@ from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import RunFolder
 
-STATUS = ("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?")
+_STATUS_KEYS = ("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?")
 
 
 def can_continue_run(spec: RunSpec, evaluations: Sequence[int], budget: DeclaredBudget | None = None) -> bool:
@@ -38,12 +38,12 @@ def can_continue_run(spec: RunSpec, evaluations: Sequence[int], budget: Declared
         return False
     step = checkpoint["global_step"]
     counts = checkpoint.get("token_counts") or {}
-    reached = counts.get(budget.counter, -1) if budget else step
-    if reached < 0:
+    progress = counts.get(budget.counter, -1) if budget else step
+    if progress < 0:
         return False
-    made = locate_run_evaluations(spec, budget)
-    due = [mark for mark in evaluations if mark <= reached]
-    missing = [mark for mark in due if made.get(mark, step + 1) > step]
+    evaluated_steps = locate_run_evaluations(spec, budget)
+    due = [mark for mark in evaluations if mark <= progress]
+    missing = [mark for mark in due if evaluated_steps.get(mark, step + 1) > step]
     if checkpoint.get("evaluation_owed"):  # of the last step, which may be the first at several marks of a budget
         return missing == due[len(due) - len(missing) :] and (budget is not None or len(missing) <= 1)
     return not missing
@@ -51,8 +51,8 @@ def can_continue_run(spec: RunSpec, evaluations: Sequence[int], budget: Declared
 
 def locate_run_evaluations(spec: RunSpec, budget: DeclaredBudget | None) -> dict[int, int]:
     """Return the steps of the evaluations that a run has made, by step or by mark of the budget."""
-    made = {step: read_run_evaluation(spec, step) or {} for step in spec.run_folder.evaluated_steps()}
-    return locate_evaluations({step: evaluation.get("tokens") for step, evaluation in made.items()}, budget)
+    evaluations = {step: read_run_evaluation(spec, step) or {} for step in spec.run_folder.evaluated_steps()}
+    return locate_evaluations({step: evaluation.get("tokens") for step, evaluation in evaluations.items()}, budget)
 
 
 def read_run_evaluation(spec: RunSpec, step: int) -> dict[str, Any] | None:
@@ -64,7 +64,7 @@ def read_run_evaluation(spec: RunSpec, step: int) -> dict[str, Any] | None:
 def read_run_status(spec: RunSpec) -> dict[str, Any]:
     """Return the status that a run has written; empty before it has written one."""
     path = spec.run_folder.status
-    return read_stored_json(path, dict.fromkeys(STATUS, NUMBER_OR_NULL), "Remove it.") if path.is_file() else {}
+    return read_stored_json(path, dict.fromkeys(_STATUS_KEYS, NUMBER_OR_NULL), "Remove it.") if path.is_file() else {}
 
 
 def read_log_tail(folder: Path) -> list[str]:
@@ -73,14 +73,14 @@ def read_log_tail(folder: Path) -> list[str]:
 
 
 def summarise_finished_run(
-    spec: RunSpec, declaration: CampaignDeclaration, declared: Mapping[str, Any], parameters: Mapping[str, Any]
+    spec: RunSpec, declaration: CampaignDeclaration, declared_config: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the summary of a finished run that the ledger stores.
 
     Args:
         spec: Run that has finished.
         declaration: Declaration of the campaign.
-        declared: Resolved configuration that was declared for the run.
+        declared_config: Resolved configuration that was declared for the run.
         parameters: Parameters that its objects should report.
 
     Returns:
@@ -89,19 +89,19 @@ def summarise_finished_run(
 
     """
     steps = spec.run_folder.evaluated_steps()
-    last = locate_run_evaluations(spec, declaration.budget)[declaration.end]
+    last_step = locate_run_evaluations(spec, declaration.budget)[declaration.end]
     outcomes = {step: evaluation for step in steps if (evaluation := read_run_evaluation(spec, step))}
     metrics = {str(step): evaluation["metrics"] for step, evaluation in outcomes.items()}
     tokens = {str(step): evaluation["tokens"] for step, evaluation in outcomes.items() if "tokens" in evaluation}
     config = spec.run_folder.config
     return {
-        "primary": metrics[str(last)][declaration.primary],
+        "primary": metrics[str(last_step)][declaration.primary],
         "metrics": metrics,
         **({"tokens": tokens} if tokens else {}),
         "held_out_sha256": {str(step): file_sha256(spec.run_folder.evaluation_file(step)) for step in steps},
-        "declared_sha256": hash_config(declared),
+        "declared_sha256": hash_config(declared_config),
         "executed_sha256": hash_config(strict_yaml.read_yaml(config)) if config.is_file() else None,
-        "differences": list_run_differences(spec.folder, declared, parameters),
+        "differences": list_run_differences(spec.folder, declared_config, parameters),
         "versions": read_code_versions(),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }

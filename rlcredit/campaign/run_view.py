@@ -13,8 +13,8 @@ from rich.table import Table
 from rlcredit.base.messages import format_duration
 from rlcredit.base.text_escaping import escape_controls, unwrap_stream
 
-COLUMNS = ("run", "state", "step", "solve rate", "held out", "eta")
-REFRESHED = 1.0
+_TABLE_COLUMNS = ("run", "state", "step", "solve rate", "held out", "eta")
+_REFRESH_SECONDS = 1.0
 """Seconds between two looks at the runs."""
 
 Row = tuple[str, ...]
@@ -40,11 +40,11 @@ def describe_run_row(
     state, step = entry.get("state", "waiting"), status.get("step", 0)
     eta = ""
     if steps and state == "running" and (seconds := status.get("step_seconds")):
-        ahead = sum(due > step for due in evaluations)
-        eta = format_duration((steps - step) * seconds + ahead * (status.get("validation_seconds") or 0.0))
-    taken = f"{step}/{steps}" if steps else f"{step}"
+        evaluation_count = sum(due > step for due in evaluations)
+        eta = format_duration((steps - step) * seconds + evaluation_count * (status.get("validation_seconds") or 0.0))
+    progress = f"{step}/{steps}" if steps else f"{step}"
     shares = (status.get(key) for key in ("solve_rate", "held_out"))
-    return (name, state, taken, *("" if share is None else f"{share:.3f}" for share in shares), eta)
+    return (name, state, progress, *("" if share is None else f"{share:.3f}" for share in shares), eta)
 
 
 class RunEventLines(AbstractContextManager["RunEventLines"]):
@@ -98,7 +98,7 @@ class LiveRunTable(RunEventLines):
 
     def redraw(self) -> None:
         """Redraw the table, at most once a second."""
-        if time.monotonic() - self.drawn_at >= REFRESHED:
+        if time.monotonic() - self.drawn_at >= _REFRESH_SECONDS:
             self.drawn_at = time.monotonic()
             self.live.update(self._build_table(), refresh=True)
 
@@ -108,7 +108,7 @@ class LiveRunTable(RunEventLines):
         self.live.stop()
 
     def _build_table(self) -> Table:
-        table = Table(*COLUMNS)
+        table = Table(*_TABLE_COLUMNS)
         for cells in self.rows():
             table.add_row(*cells)
         return table

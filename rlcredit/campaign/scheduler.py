@@ -12,17 +12,17 @@ import yaml
 from rlcredit.base.files import write_atomically
 from rlcredit.base.messages import format_duration
 from rlcredit.campaign import run_state
-from rlcredit.campaign.campaign_record import FAILED, FINISHED, CampaignRecord
+from rlcredit.campaign.campaign_record import FAILED_STATE, FINISHED_STATE, CampaignRecord
 from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.launchers.run_launcher import RunLauncher, RunProcess
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
 from rlcredit.campaign.resolved_condition import ResolvedCondition, configure_run, fingerprint_own_code
-from rlcredit.campaign.run_process import POLLED
+from rlcredit.campaign.run_process import POLL_SECONDS
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, list_seed_settings
 from rlcredit.campaign.run_state import summarise_finished_run
 from rlcredit.campaign.run_view import RunEventLines
 
-TRIES = 2
+_MAX_TRIES = 2
 
 
 @dataclasses.dataclass
@@ -65,33 +65,33 @@ class RunScheduler:
             ValueError: the user's code has changed since the campaign began; executing runs are waited for.
 
         """
-        waiting, running, refused = deque(missing), list[RunAttempt](), None
+        waiting, running, refusal = deque(missing), list[RunAttempt](), None
         try:
-            while running or (waiting and not refused):
-                while waiting and not refused and len(running) < self.launcher.slots:
-                    if not (refused := self._find_edited_code()):
+            while running or (waiting and not refusal):
+                while waiting and not refusal and len(running) < self.launcher.slots:
+                    if not (refusal := self._find_edited_code()):
                         running.append(self._start_attempt(waiting.popleft(), view))
                 for attempt in list(running):
                     if (status := attempt.process.poll()) is not None:
                         running.remove(attempt)
                         waiting.extendleft([attempt.spec] if self._conclude_attempt(attempt, status, view) else [])
                 view.redraw()
-                time.sleep(POLLED)
+                time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
             view.print_event(f"{'ends':<10} {', '.join(attempt.spec.name for attempt in running)}")
             raise
         finally:
             for attempt in running:
                 attempt.process.kill()
-        if refused:
-            raise refused
+        if refusal:
+            raise refusal
 
     def _find_edited_code(self) -> ValueError | None:
         """Return an error if the user's own code has changed since the campaign began."""
         try:
             self.ledger.fix_declaration({"code": fingerprint_own_code(self.resolutions.values())})
-        except ValueError as refused:
-            return refused
+        except ValueError as error:
+            return error
         return None
 
     def declared_config(self, spec: RunSpec) -> dict[str, object]:
@@ -109,7 +109,7 @@ class RunScheduler:
         """Continue a run if possible, otherwise restart it."""
         self.launcher.end_leftover_run(spec.run_folder.process)
         args = build_fit_arguments(spec, self.declaration, self.launcher.threads, self.settings)
-        if continued := run_state.can_continue_run(spec, self.evaluations, self.declaration.budget):
+        if can_continue := run_state.can_continue_run(spec, self.evaluations, self.declaration.budget):
             args.append("--ckpt_path=last")
         else:
             self.parent.kill_open_attempts(spec)
@@ -118,31 +118,31 @@ class RunScheduler:
         self.tries[spec.name] += 1
         attempts = self.ledger.run_entry(spec).get("attempts", 0) + 1
         self.ledger.update_run(spec, state="running", attempts=attempts)
-        view.print_event(f"{'continues' if continued else 'begins':<10} {spec.name}")
+        view.print_event(f"{'continues' if can_continue else 'begins':<10} {spec.name}")
         process = self.launcher.start_run(spec.folder, args, self.parent.child_environment(spec))
         return RunAttempt(spec, process, time.monotonic())
 
     def _conclude_attempt(self, attempt: RunAttempt, status: int, view: RunEventLines) -> bool:
         """Record in the ledger how an attempt ended; return whether the run is tried again."""
-        spec, elapsed = attempt.spec, time.monotonic() - attempt.began
-        seconds = self.ledger.run_entry(spec).get("seconds", 0.0) + elapsed
-        made = run_state.locate_run_evaluations(spec, self.declaration.budget)
-        if status == 0 and set(self.evaluations) <= made.keys():
+        spec, duration = attempt.spec, time.monotonic() - attempt.began
+        seconds = self.ledger.run_entry(spec).get("seconds", 0.0) + duration
+        evaluated_marks = run_state.locate_run_evaluations(spec, self.declaration.budget)
+        if status == 0 and set(self.evaluations) <= evaluated_marks.keys():
             outcome = summarise_finished_run(
                 spec, self.declaration, self.declared_config(spec), self.resolutions[spec.condition].parameters
             )
-            self.ledger.update_run(spec, state=FINISHED, seconds=seconds, **outcome)
+            self.ledger.update_run(spec, state=FINISHED_STATE, seconds=seconds, **outcome)
             value = f"{self.declaration.primary} {outcome['primary']:.3f}"
-            view.print_event(f"{'finished':<10} {spec.name}   {value}   {format_duration(elapsed)}")
+            view.print_event(f"{'finished':<10} {spec.name}   {value}   {format_duration(duration)}")
             for difference in outcome["differences"]:
                 view.print_event(f"{'DIFFERS':<10} {spec.name}   {difference}")
             return False
-        again = self.tries[spec.name] < TRIES
-        self.ledger.update_run(spec, state="retrying" if again else FAILED, seconds=seconds, status=status)
-        how = f"status {status}" if status else "an evaluation missing"
+        has_retry = self.tries[spec.name] < _MAX_TRIES
+        self.ledger.update_run(spec, state="retrying" if has_retry else FAILED_STATE, seconds=seconds, status=status)
+        reason = f"status {status}" if status else "an evaluation missing"
         view.print_event(
-            f"{'crashed' if again else 'FAILED':<10} {spec.name}   {how}, {format_duration(elapsed)}; "
+            f"{'crashed' if has_retry else 'FAILED':<10} {spec.name}   {reason}, {format_duration(duration)}; "
             "the end of its log:"
         )
         view.print_event("\n".join(f"    {line}" for line in run_state.read_log_tail(spec.folder)))
-        return again
+        return has_retry

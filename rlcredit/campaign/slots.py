@@ -8,7 +8,7 @@ import torch
 from lightning.pytorch.accelerators import CUDAAccelerator
 
 from rlcredit.campaign.resolved_condition import ResolvedCondition
-from rlcredit.campaign.run_process import VISIBLE
+from rlcredit.campaign.run_process import GPU_VARIABLE
 
 
 def count_usable_cores() -> int:
@@ -27,7 +27,7 @@ def group_slot_gpus(resolution: ResolvedCondition) -> list[str]:
     per_run = count_run_gpus(resolution)
     if not per_run:
         return []
-    visible = os.environ.get(VISIBLE)
+    visible = os.environ.get(GPU_VARIABLE)
     gpus = visible.split(",") if visible else [str(number) for number in range(torch.cuda.device_count())]
     if per_run > len(gpus):
         raise ValueError(f"trainer.devices asks for {per_run} GPUs a run, but there are {len(gpus)}. Lower it.")
@@ -35,7 +35,7 @@ def group_slot_gpus(resolution: ResolvedCondition) -> list[str]:
 
 
 def count_devices(setting: Any) -> int:
-    """Return how many devices a run uses; one if it would take all there are.
+    """Return the number of devices that a run uses; one if it would take all there are.
 
     Example:
         >>> count_devices("auto"), count_devices(2), count_devices([0, 1]), count_devices(-1)
@@ -68,8 +68,8 @@ def make_slot_environments(
 
     """
     slots = slots or len(gpus) or max(1, available // (threads or 1))
-    own = {"OMP_NUM_THREADS": str(threads or max(1, available // slots))}
-    return [{**own, **({VISIBLE: gpus[slot % len(gpus)]} if gpus else {})} for slot in range(slots)]
+    environment = {"OMP_NUM_THREADS": str(threads or max(1, available // slots))}
+    return [{**environment, **({GPU_VARIABLE: gpus[slot % len(gpus)]} if gpus else {})} for slot in range(slots)]
 
 
 def read_slot_threads(slot: Mapping[str, str]) -> int:

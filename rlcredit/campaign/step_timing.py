@@ -11,20 +11,20 @@ from rlcredit.base.files import write_atomically
 from rlcredit.campaign.config_differences import hash_config
 from rlcredit.campaign.launchers.run_launcher import RunLauncher
 from rlcredit.campaign.resolved_condition import ResolvedCondition
-from rlcredit.campaign.run_process import POLLED
+from rlcredit.campaign.run_process import POLL_SECONDS
 from rlcredit.campaign.run_state import read_log_tail
 from rlcredit.config.json_shapes import read_stored_json
 from rlcredit.run_folder.layout import RunFolder
 
-TIMINGS = "timings.json"
-ROLLOUTS = 3
-NEVER = 10**9
+_TIMINGS_FILE = "timings.json"
+_ROLLOUT_COUNT = 3
+_NO_STEP = 10**9
 
-EVALUATIONS = 2
+_EVALUATION_COUNT = 2
 """Before the first step and after the last."""
 
 Seconds = dict[str, float]
-MEASUREMENTS = {str: {"start": float, "step": float, "validation": float, "decoded": float, "backward": float}}
+_TIMINGS_SHAPE = {str: {"start": float, "step": float, "validation": float, "decoded": float, "backward": float}}
 
 
 def measure_conditions(
@@ -45,17 +45,17 @@ def measure_conditions(
         measure: Whether to measure conditions that have not been measured before; if not, they are left out.
 
     """
-    file, place = root / TIMINGS, (launcher.label, launcher.threads)
+    file, place = root / _TIMINGS_FILE, (launcher.label, launcher.threads)
     timings: dict[str, Seconds] = {}
-    remembered: dict[str, Seconds] = read_stored_json(file, MEASUREMENTS, "Remove it.") if file.is_file() else {}
+    stored_timings: dict[str, Seconds] = read_stored_json(file, _TIMINGS_SHAPE, "Remove it.") if file.is_file() else {}
     for name, resolution in resolutions.items():
         key = hash_config({"cost": resolution.cost_sha256, "place": place})
-        if key not in remembered and measure:
+        if key not in stored_timings and measure:
             print(f"measuring a step of {name} ...", flush=True)
-            remembered[key] = measure_run_seconds(arguments[name], resolution, launcher, root)
-            write_atomically(file, json.dumps(remembered))
-        if key in remembered:
-            timings[name] = remembered[key]
+            stored_timings[key] = measure_run_seconds(arguments[name], resolution, launcher, root)
+            write_atomically(file, json.dumps(stored_timings))
+        if key in stored_timings:
+            timings[name] = stored_timings[key]
     return timings
 
 
@@ -74,11 +74,11 @@ def measure_run_seconds(
         ValueError: the run failed; with the end of its log.
 
     """
-    steps = ROLLOUTS * resolution.module.updates_per_rollout
+    steps = _ROLLOUT_COUNT * resolution.module.updates_per_rollout
     settings = {
         "trainer.max_steps": steps,
-        "trainer.val_check_interval": NEVER // steps * steps,
-        "checkpoint.every_n_train_steps": NEVER // steps * steps,
+        "trainer.val_check_interval": _NO_STEP // steps * steps,
+        "checkpoint.every_n_train_steps": _NO_STEP // steps * steps,
         "trainer.limit_val_batches": 1,
         "trainer.logger": "false",
     }
@@ -90,18 +90,18 @@ def measure_run_seconds(
         process = launcher.start_run(folder, words, {})
         try:
             while (exit_status := process.poll()) is None:
-                time.sleep(POLLED)
+                time.sleep(POLL_SECONDS)
         except BaseException:
             process.kill()
             raise
-        elapsed = time.perf_counter() - began
+        duration = time.perf_counter() - began
         if exit_status:
             condition = resolution.leaves["condition"]
             raise ValueError(f"a short run of {condition} failed: {' '.join(read_log_tail(folder))}")
         status = json.loads(RunFolder(folder).status.read_text(encoding="utf-8"))
         tokens = json.loads(RunFolder(folder).evaluation_file(steps).read_text(encoding="utf-8"))["tokens"]
-    training, evaluations = steps * status["step_seconds"], EVALUATIONS * status["validation_seconds"]
-    start = max(0.0, elapsed - training - evaluations)
+    training, evaluations = steps * status["step_seconds"], _EVALUATION_COUNT * status["validation_seconds"]
+    start = max(0.0, duration - training - evaluations)
     return {
         "start": start,
         "step": status["step_seconds"],
@@ -113,4 +113,6 @@ def measure_run_seconds(
 def mean_validation_batches(resolution: ResolvedCondition) -> float:
     """Return the mean number of validation batches per held-out set; one if it is unknown."""
     sets = resolution.task.held_out_sets
-    return statistics.fmean(max(1.0, (asked.size or 1) / asked.task.validation_batch) for asked in sets)
+    return statistics.fmean(
+        max(1.0, (question_set.size or 1) / question_set.task.validation_batch) for question_set in sets
+    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean as mean
 
 from rlcredit.campaign.config_differences import flatten_config, hash_config
-from rlcredit.campaign.record_schema import COUNTED
+from rlcredit.campaign.record_schema import TOKEN_KINDS
 from rlcredit.campaign.run_spec import name_run
 from rlcredit.pages.number_formats import (
     NONE,
@@ -179,7 +179,7 @@ def make_token_table(evidence: CampaignEvidence) -> Table:
     ends = [run.tokens[max(run.tokens)] for runs in counted.values() for run in runs]
     equal = {kind: min((end[kind] for end in ends), default=0) for kind in ("decoded", "backward")}
     columns = (
-        *("condition", "runs", "steps", "decoded a step", *COUNTED),
+        *("condition", "runs", "steps", "decoded a step", *TOKEN_KINDS),
         *(f"{label_metric(primary)} at {tokens:,} {kind}" for kind, tokens in equal.items()),
     )
     rows = []
@@ -190,7 +190,7 @@ def make_token_table(evidence: CampaignEvidence) -> Table:
         steps = [run.steps[max(run.steps)] for run in runs]
         per_step = mean(end["decoded"] / taken for end, taken in zip(last, steps, strict=True))
         at_equal = (mean(run.value_at_tokens(primary, kind, equal[kind]) for run in runs) for kind in equal)
-        spent = (f"{mean(end[kind] for end in last):,.0f}" for kind in COUNTED)
+        spent = (f"{mean(end[kind] for end in last):,.0f}" for kind in TOKEN_KINDS)
         rows.append(
             (name, str(len(runs)), f"{mean(steps):,.0f}", f"{per_step:,.0f}", *spent, *(f"{v:.3f}" for v in at_equal))
         )

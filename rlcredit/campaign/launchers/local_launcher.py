@@ -42,8 +42,8 @@ class LocalLauncher:
         """Start a run in a free slot."""
         busy = {slot for slot, process in self.processes.items() if process.poll() is None}
         slot = next(slot for slot in range(self.slots) if slot not in busy)
-        own = {**self.environments[slot], **environment}
-        self.processes[slot] = start_run_process(folder, args, own, forked=self.forking)
+        run_environment = {**self.environments[slot], **environment}
+        self.processes[slot] = start_run_process(folder, args, run_environment, as_fork=self.forking)
         return self.processes[slot]
 
     def end_leftover_run(self, record: Path) -> None:
@@ -52,13 +52,13 @@ class LocalLauncher:
 
 
 @contextmanager
-def open_local_machine(root: Path, address: str | None, most: int | None) -> Iterator[LauncherFactory]:
+def open_local_machine(root: Path, address: str | None, slot_count: int | None) -> Iterator[LauncherFactory]:
     """Return a function that makes launchers for this machine.
 
     Args:
         root: Folder of the campaign.
         address: None; this machine needs none.
-        most: Runs at a time, if given.
+        slot_count: Runs at a time, if given.
 
     Raises:
         ValueError: an address is given.
@@ -67,7 +67,7 @@ def open_local_machine(root: Path, address: str | None, most: int | None) -> Ite
 
     def make_launcher(resolution: ResolvedCondition, threads: int | None) -> LocalLauncher:
         environments = slots.make_slot_environments(
-            slots.group_slot_gpus(resolution), most, threads, slots.count_usable_cores()
+            slots.group_slot_gpus(resolution), slot_count, threads, slots.count_usable_cores()
         )
         return LocalLauncher(environments, forking=True)
 

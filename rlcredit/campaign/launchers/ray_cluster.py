@@ -14,14 +14,19 @@ import ray
 from ray.exceptions import RayError
 
 from rlcredit.campaign.launchers.node_tasks import find_node_problem
-from rlcredit.campaign.launchers.ray_launcher import ASKED, call_on_node, list_cluster_nodes, make_ray_launcher
+from rlcredit.campaign.launchers.ray_launcher import (
+    NODE_CALL_SECONDS,
+    call_on_node,
+    list_cluster_nodes,
+    make_ray_launcher,
+)
 from rlcredit.campaign.launchers.run_launcher import LauncherFactory
 from rlcredit.outputs.code_versions import read_code_versions
 
-ANSWER = 30.0
+ANSWER_SECONDS = 30.0
 """Seconds that a cluster has to answer."""
 
-CONNECT = """
+_CONNECT_SCRIPT = """
 import logging, ray, sys
 try:
     ray.init(sys.argv[1], log_to_driver=False, logging_level=logging.ERROR)
@@ -31,40 +36,40 @@ except Exception as error:
 
 
 @contextmanager
-def open_ray_cluster(root: Path, address: str | None, most: int | None) -> Iterator[LauncherFactory]:
+def open_ray_cluster(root: Path, address: str | None, slots: int | None) -> Iterator[LauncherFactory]:
     """Connect to a Ray cluster whose nodes share the folder of the campaign.
 
     Args:
         root: Folder of the campaign.
         address: Address of the cluster, HOST:PORT; the one that Ray finds by itself if None.
-        most: Runs at a time, if given.
+        slots: Runs at a time, if given.
 
     Raises:
         ValueError: the cluster does not answer, or has a node where runs cannot go.
 
     """
-    chosen = address or "auto"
-    _refuse_silent_cluster(chosen)
+    cluster_address = address or "auto"
+    _refuse_silent_cluster(cluster_address)
     handler = signal.getsignal(signal.SIGTERM)
-    ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR)
+    ray.init(cluster_address, log_to_driver=False, logging_level=logging.ERROR)
     signal.signal(signal.SIGTERM, handler)  # ray.init has replaced it
     try:
         refuse_unfit_nodes(root)
-        yield partial(make_ray_launcher, most)
+        yield partial(make_ray_launcher, slots)
     finally:
         ray.shutdown()
 
 
 def _refuse_silent_cluster(address: str) -> None:
     """Refuse an address at which no cluster answers; a second process asks, because Ray would retry forever."""
-    command = [sys.executable, "-c", CONNECT, address]
+    command = [sys.executable, "-c", _CONNECT_SCRIPT, address]
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=ANSWER)
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=ANSWER_SECONDS)
     except subprocess.TimeoutExpired:
-        raise ValueError(f"no Ray cluster answers at {address} within {ANSWER:g} s. Check --address.") from None
+        raise ValueError(f"no Ray cluster answers at {address} within {ANSWER_SECONDS:g} s. Check --address.") from None
     except subprocess.CalledProcessError as error:
-        *_, last = error.stderr.strip().splitlines()
-        raise ValueError(f"cannot connect to a Ray cluster at {address}: {last}") from None
+        *_, message = error.stderr.strip().splitlines()
+        raise ValueError(f"cannot connect to a Ray cluster at {address}: {message}") from None
 
 
 def refuse_unfit_nodes(root: Path) -> None:
@@ -95,6 +100,6 @@ def refuse_unfit_nodes(root: Path) -> None:
 def _await_node_problem(reference: ray.ObjectRef) -> str | None:
     """Return the problem that ``find_node_problem`` found on a node, or the error that prevented the check."""
     try:
-        return ray.get(reference, timeout=ASKED)
+        return ray.get(reference, timeout=NODE_CALL_SECONDS)
     except RayError as error:
         return str(error).strip().splitlines()[-1]

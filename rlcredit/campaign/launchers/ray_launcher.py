@@ -24,14 +24,14 @@ from rlcredit.campaign.slots import count_run_gpus
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.run_folder.layout import RunFolder
 
-ASKED = 60.0
+NODE_CALL_SECONDS = 60.0
 """Seconds that a node has to do something small."""
 
-GRACE = 10.0
+_CANCEL_SECONDS = 10.0
 """Seconds that a run has to end before its task is killed."""
 
 
-EVERY = 5.0
+HEARTBEAT_SECONDS = 5.0
 """Seconds between two looks at the node of this machine."""
 
 
@@ -53,7 +53,7 @@ class ClusterHeartbeat:
             LostClusterError: it does not.
 
         """
-        if time.monotonic() - self.looked < EVERY:
+        if time.monotonic() - self.looked < HEARTBEAT_SECONDS:
             return
         if ray.get_runtime_context().get_node_id() not in {node.identity for node in list_cluster_nodes()}:
             self.lost = True
@@ -64,7 +64,7 @@ class ClusterHeartbeat:
         self.looked = time.monotonic()
 
 
-PULSE = ClusterHeartbeat()
+_CLUSTER_HEARTBEAT = ClusterHeartbeat()
 
 
 class RayTask:
@@ -87,7 +87,7 @@ class RayTask:
             LostClusterError: nothing will be heard of it.
 
         """
-        PULSE.refuse_lost_cluster()
+        _CLUSTER_HEARTBEAT.refuse_lost_cluster()
         if self.status is None and ray.wait([self.reference], timeout=0)[0]:
             try:
                 self.status = ray.get(self.reference)
@@ -99,19 +99,19 @@ class RayTask:
 
     def kill(self) -> None:
         """Cancel the task, which ends the run, and wait for its end; runs in a lost cluster end by themselves."""
-        if PULSE.lost:
+        if _CLUSTER_HEARTBEAT.lost:
             return
         ray.cancel(self.reference)
-        if not ray.wait([self.reference], timeout=GRACE)[0]:
+        if not ray.wait([self.reference], timeout=_CANCEL_SECONDS)[0]:
             ray.cancel(self.reference, force=True)
-            ray.wait([self.reference], timeout=GRACE)
+            ray.wait([self.reference], timeout=_CANCEL_SECONDS)
 
 
 class RayLauncher:
     """Start runs wherever the cluster has free resources.
 
     Args:
-        most: Runs at a time; as many as the cluster holds if None.
+        max_slots: Runs at a time; as many as the cluster holds if None.
         threads: CPU threads per run, each a CPU of a node.
         devices: GPUs per run.
 
@@ -119,13 +119,13 @@ class RayLauncher:
 
     label = "OnRay"
 
-    def __init__(self, most: int | None, threads: int, devices: int) -> None:
-        self.most, self.threads, self.devices = most, threads, devices
+    def __init__(self, max_slots: int | None, threads: int, devices: int) -> None:
+        self.most, self.threads, self.devices = max_slots, threads, devices
 
     @property
     def slots(self) -> int:
         """Return the number of runs that may execute now; it changes as nodes join and leave."""
-        PULSE.refuse_lost_cluster()
+        _CLUSTER_HEARTBEAT.refuse_lost_cluster()
         capacity = cluster_capacity(list_cluster_nodes(), self.threads, self.devices)
         return min(capacity, self.most or capacity)
 
@@ -138,17 +138,19 @@ class RayLauncher:
     def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RayTask:
         """Start a run; Ray chooses the node, and which of its GPUs the run sees."""
         folder.mkdir(parents=True, exist_ok=True)
-        own = {**environment, "OMP_NUM_THREADS": str(self.threads)}
+        run_environment = {**environment, "OMP_NUM_THREADS": str(self.threads)}
         remote = ray.remote(run_fit_on_node).options(
             num_cpus=self.threads, num_gpus=self.devices, max_retries=0, scheduling_strategy="SPREAD"
         )
-        return RayTask(remote.remote(folder, args, own, Path.cwd(), read_code_versions()), RunFolder(folder).log)
+        return RayTask(
+            remote.remote(folder, args, run_environment, Path.cwd(), read_code_versions()), RunFolder(folder).log
+        )
 
     def end_leftover_run(self, record: Path) -> None:
         """Ask every node to kill a run left over from an earlier campaign process; the node that runs it does so."""
         if record.exists():
             references = [call_on_node(node, kill_recorded_process, record.resolve()) for node in list_cluster_nodes()]
-            ray.wait(references, num_returns=len(references), timeout=ASKED)
+            ray.wait(references, num_returns=len(references), timeout=NODE_CALL_SECONDS)
 
 
 def make_ray_launcher(most: int | None, resolution: ResolvedCondition, threads: int | None) -> RayLauncher:
@@ -180,5 +182,5 @@ def list_cluster_nodes() -> list[ClusterNode]:
 
 def call_on_node(node: ClusterNode, function: Callable[..., Any], *arguments: Any) -> ray.ObjectRef:
     """Call a function on a node even if runs occupy all its CPUs; return the reference of the result."""
-    pinned = NodeAffinitySchedulingStrategy(node.identity, soft=False)
-    return ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=pinned).remote(*arguments)
+    strategy = NodeAffinitySchedulingStrategy(node.identity, soft=False)
+    return ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=strategy).remote(*arguments)

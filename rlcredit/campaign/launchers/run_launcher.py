@@ -43,7 +43,7 @@ class RunLauncher(Protocol):
 
     @property
     def description(self) -> str:
-        """Return where runs execute, for people."""
+        """Return the description of the machines, for people."""
         ...
 
     def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:

@@ -12,7 +12,7 @@ import pytest
 from rlcredit.campaign import forks
 from rlcredit.campaign.forks import ensure_fork_server
 from rlcredit.campaign.process_identity import read_start_time
-from rlcredit.campaign.run_process import VISIBLE, can_fork_runs, prepare_forks, start_run_process
+from rlcredit.campaign.run_process import GPU_VARIABLE, can_fork_runs, prepare_forks, start_run_process
 from rlcredit.run_folder.layout import RunFolder
 
 SMALL = [
@@ -47,7 +47,7 @@ def pid_of(folder):
 def test_a_fork_has_its_own_log_directory_and_status(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("model: {lorra: {rank: 3}}")
-    run = start_run_process(tmp_path / "run", ["--config=mine.yaml"], {}, forked=True)
+    run = start_run_process(tmp_path / "run", ["--config=mine.yaml"], {}, as_fork=True)
     assert waited(run) == 2
     assert "lorra" in RunFolder(tmp_path / "run").log.read_text()
     assert read_start_time(pid_of(tmp_path / "run")) is None
@@ -57,7 +57,7 @@ def test_a_fork_has_its_own_log_directory_and_status(tmp_path, monkeypatch):
 def test_a_fork_is_what_a_process_of_its_own_would_be(tmp_path):
     alone, forked = tmp_path / "alone", tmp_path / "forked"
     runs = [
-        start_run_process(folder, [*SMALL, f"--trainer.default_root_dir={folder}"], {}, forked=folder is forked)
+        start_run_process(folder, [*SMALL, f"--trainer.default_root_dir={folder}"], {}, as_fork=folder is forked)
         for folder in (alone, forked)
     ]
     assert [waited(run) for run in runs] == [0, 0], RunFolder(forked).log.read_text()
@@ -69,7 +69,7 @@ def test_a_fork_is_what_a_process_of_its_own_would_be(tmp_path):
 
 
 def test_a_fork_that_is_killed_takes_what_it_has_started_along(tmp_path):
-    run = start_run_process(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, forked=True)
+    run = start_run_process(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, as_fork=True)
     pid = pid_of(tmp_path)
     assert os.getpgid(pid) == pid
     run.kill()
@@ -80,7 +80,7 @@ def test_a_fork_that_is_killed_takes_what_it_has_started_along(tmp_path):
 @pytest.mark.slow
 def test_runs_end_with_their_server_and_the_next_run_has_another(tmp_path):
     server = ensure_fork_server()
-    run = start_run_process(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, forked=True)
+    run = start_run_process(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, as_fork=True)
     pid = pid_of(tmp_path)
     server.popen.kill()
     assert waited(run) == -signal.SIGKILL
@@ -91,7 +91,7 @@ def test_runs_end_with_their_server_and_the_next_run_has_another(tmp_path):
     assert ensure_fork_server() is not server
 
 
-@pytest.mark.parametrize(("environment", "forks"), [({}, True), ({VISIBLE: "0"}, False)])
+@pytest.mark.parametrize(("environment", "forks"), [({}, True), ({GPU_VARIABLE: "0"}, False)])
 def test_runs_with_a_gpu_are_started_alone(environment, forks, monkeypatch):
     monkeypatch.setattr("sys.platform", "linux")
     assert can_fork_runs(environment) is forks
@@ -101,11 +101,11 @@ def test_runs_with_a_gpu_are_started_alone(environment, forks, monkeypatch):
 
 @pytest.mark.slow
 def test_a_server_prepared_beforehand_is_the_one_that_forks(monkeypatch):
-    monkeypatch.setenv(VISIBLE, "0")
+    monkeypatch.setenv(GPU_VARIABLE, "0")
     before = len(forks._started)
     prepare_forks()
     assert len(forks._started) == before
-    monkeypatch.delenv(VISIBLE)
+    monkeypatch.delenv(GPU_VARIABLE)
     prepare_forks()
     assert forks._started[-1].is_alive
     assert ensure_fork_server() is forks._started[-1]

@@ -34,7 +34,7 @@ def measured(monkeypatch):
 
     def seconds(given, resolution, launcher, root):
         called.append(resolution.leaves["condition"])
-        return {"start": 1.0, "step": float(len(called)), "validation": 1.0}
+        return {"start": 1.0, "step": float(len(called)), "validation": 1.0, "decoded": 1.0, "backward": 1.0}
 
     monkeypatch.setattr(step_timing, "measure_run_seconds", seconds)
     return called

@@ -47,7 +47,7 @@ def test_ray_is_missed_only_when_it_is_asked_for(tmp_path):
 def test_a_cluster_that_does_not_answer_is_not_waited_for(refused, monkeypatch):
     from rlcredit.campaign.launchers import ray_cluster
 
-    monkeypatch.setattr(ray_cluster, "ANSWER", 4.0)
+    monkeypatch.setattr(ray_cluster, "ANSWER_SECONDS", 4.0)
     said = refused("--launcher=ray", "--address=127.0.0.1:1")
     assert said == "error: no Ray cluster answers at 127.0.0.1:1 within 4 s. Check --address.\n"
 

@@ -220,6 +220,6 @@ def test_a_machine_that_has_left_the_cluster_is_noticed(monkeypatch):
     pulse.refuse_lost_cluster()
     del alive[0]
     pulse.refuse_lost_cluster()  # a moment later nobody looks
-    pulse.looked -= ray_launcher.EVERY
+    pulse.looked -= ray_launcher.HEARTBEAT_SECONDS
     with pytest.raises(ValueError, match=r"raylet\) has died\. Start Ray again"):
         pulse.refuse_lost_cluster()
