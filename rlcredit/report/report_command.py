@@ -64,14 +64,14 @@ def find_campaign_folder(named: Path) -> Path:
     return named
 
 
-def report_study(roots: Sequence[Path], out: Path) -> int:
+def report_study(roots: Sequence[Path], folder: Path) -> int:
     """Write one table of all comparisons of several campaigns; return 0 if every one is complete, 1 if not."""
     campaigns = [read_campaign_evidence(root) for root in roots]
-    compared = compare_over_campaigns(campaigns)
-    if not compared:
+    comparisons = compare_over_campaigns(campaigns)
+    if not comparisons:
         raise ValueError("these campaigns declare no comparison. Name campaigns with two conditions or more.")
-    for each in compared:
-        pair = f"{each.own.condition} against {each.own.baseline}"
-        print(f"{each.campaign}: {pair}: {each.own.verdict}; over the study: {each.overall.verdict}")
-    print(write_study(compared, out))
+    for row in comparisons:
+        pair = f"{row.comparison.condition} against {row.comparison.baseline}"
+        print(f"{row.campaign}: {pair}: {row.comparison.verdict}; over the study: {row.overall.verdict}")
+    print(write_study(comparisons, folder))
     return int(any(evidence.refused or evidence.absent for evidence in campaigns))

@@ -80,55 +80,29 @@ def format_difference(comparison: ConditionComparison) -> tuple[str, str]:
     return points, format_difference_interval(comparison.interval)
 
 
-def make_comparison_table(compared: Sequence[ConditionComparison]) -> Table:
+def make_comparison_table(comparisons: Sequence[ConditionComparison]) -> Table:
     """Return the table of the numbers behind each conclusion; differences in percentage points."""
-    columns = (
-        "condition",
-        "pairs",
-        "difference",
-        "95 %",
-        "new questions too",
-        "p (Holm)",
-        "sign flip",
-        "equivalence",
-        "g",
-        "wins",
-        "area",
-    )
-    rows = [
-        (
-            comparison.condition,
-            str(len(comparison.seeds)),
-            *format_difference(comparison),
-            format_difference_interval(comparison.general),
-            format_p_value(comparison.p),
-            format_p_value(comparison.sign_flip),
-            format_p_value(comparison.p_equivalence),
-            f"{comparison.effect.g:.2f}" if comparison.effect else NONE,
-            f"{comparison.improves:.0%}" if comparison.improves is not None else NONE,
-            f"{format_signed_points(comparison.area.difference)} "
-            f"({format_difference_interval(comparison.area.interval)})"
-            if comparison.area
-            else NONE,
-        )
-        for comparison in compared
-    ]
+    rows = []
+    for comparison in comparisons:
+        area = NONE
+        if comparison.area:
+            interval = format_difference_interval(comparison.area.interval)
+            area = f"{format_signed_points(comparison.area.difference)} ({interval})"
+        ps = (comparison.p, comparison.sign_flip, comparison.p_equivalence)
+        effect = f"{comparison.effect.g:.2f}" if comparison.effect else NONE
+        wins = f"{comparison.improves:.0%}" if comparison.improves is not None else NONE
+        new_questions = format_difference_interval(comparison.general)
+        cells = (*format_difference(comparison), new_questions, *map(format_p_value, ps), effect, wins, area)
+        rows.append((comparison.condition, str(len(comparison.seeds)), *cells))
+    columns = ("condition", "pairs", *COMPARISON_TERMS)
     return Table(columns, rows, terms=COMPARISON_TERMS).without_empty_columns(NONE)
 
 
 def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[ConditionSummary]) -> Table:
     """Return the table of single conditions."""
     ks = sorted({evidence.pass_k(summary.condition) for summary in summaries})
-    columns = (
-        "condition",
-        "runs",
-        "collapsed",
-        "pass@1",
-        f"pass@{' or '.join(map(str, ks))}",
-        "middle half",
-        "between runs",
-        "area",
-    )
+    pass_at_k = f"pass@{' or '.join(map(str, ks))}"
+    columns = ("condition", "runs", "collapsed", "pass@1", pass_at_k, "middle half", "between runs", "area")
     rows = [
         (
             summary.condition,

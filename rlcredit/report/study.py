@@ -26,13 +26,13 @@ class StudyComparison:
 
     Args:
         campaign: Name of the campaign.
-        own: Comparison as the campaign alone concludes it.
+        comparison: Comparison as the campaign alone concludes it.
         overall: Same comparison, corrected over all campaigns.
 
     """
 
     campaign: str
-    own: ConditionComparison
+    comparison: ConditionComparison
     overall: ConditionComparison
 
 
@@ -46,74 +46,70 @@ def compare_over_campaigns(campaigns: Sequence[CampaignEvidence]) -> list[StudyC
 
     """
     names = [evidence.declaration.name for evidence in campaigns]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"{repeated[0]} is named twice, and its comparisons must not count twice. Remove one.")
-    compared = [(evidence, each) for evidence in campaigns for each in compare_conditions(evidence)]
-    margins = [evidence.declaration.effect for evidence, _ in compared]
+    if duplicates := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"{duplicates[0]} is named twice, and its comparisons must not count twice. Remove one.")
+    rows = [(evidence, comparison) for evidence in campaigns for comparison in compare_conditions(evidence)]
+    margins = [evidence.declaration.effect for evidence, _ in rows]
     tests = [
-        None if each.p is None else choose_paired_test(each, margin)
-        for (_, each), margin in zip(compared, margins, strict=True)
+        None if comparison.p is None else choose_paired_test(comparison, margin)
+        for (_, comparison), margin in zip(rows, margins, strict=True)
     ]
-    waits = any(each.verdict.startswith("open") for _, each in compared)
-    conclusions = conclude_paired_family(tests, margins, ALPHA)
-    return [
-        StudyComparison(
-            evidence.declaration.name,
-            each,
-            conclude_comparison(each, conclusion, waits, "study") if conclusion else each,
-        )
-        for (evidence, each), conclusion in zip(compared, conclusions, strict=True)
-    ]
+    waits = any(comparison.verdict.startswith("open") for _, comparison in rows)
+    comparisons = []
+    for (evidence, comparison), conclusion in zip(rows, conclude_paired_family(tests, margins, ALPHA), strict=True):
+        overall = conclude_comparison(comparison, conclusion, waits, "study") if conclusion else comparison
+        comparisons.append(StudyComparison(evidence.declaration.name, comparison, overall))
+    return comparisons
 
 
-def make_study_table(compared: Sequence[StudyComparison]) -> Table:
+def make_study_table(comparisons: Sequence[StudyComparison]) -> Table:
     """Return the table of all comparisons, the verdict of the campaign beside that of the study."""
     columns = ("campaign", "condition", "against", "difference", "95 %", "p (campaign)", "p (study)")
     rows = [
         (
-            each.campaign,
-            each.own.condition,
-            each.own.baseline,
-            *format_difference(each.own),
-            format_p_value(each.own.p),
-            format_p_value(each.overall.p),
-            each.own.verdict,
-            each.overall.verdict,
+            row.campaign,
+            row.comparison.condition,
+            row.comparison.baseline,
+            *format_difference(row.comparison),
+            format_p_value(row.comparison.p),
+            format_p_value(row.overall.p),
+            row.comparison.verdict,
+            row.overall.verdict,
         )
-        for each in compared
+        for row in comparisons
     ]
     return Table((*columns, "verdict (campaign)", "verdict (study)"), rows)
 
 
-def write_study(compared: Sequence[StudyComparison], out: Path) -> Path:
+def write_study(comparisons: Sequence[StudyComparison], folder: Path) -> Path:
     """Write ``study.md`` and ``study.csv`` into a folder; return the page."""
-    out.mkdir(parents=True, exist_ok=True)
-    campaigns = list(dict.fromkeys(each.campaign for each in compared))
-    page = out / "study.md"
+    folder.mkdir(parents=True, exist_ok=True)
+    campaigns = list(dict.fromkeys(row.campaign for row in comparisons))
+    page = folder / "study.md"
     text = (
-        f"# {len(compared)} comparisons of {len(campaigns)} campaigns\n\n{', '.join(campaigns)}. Differences are in "
+        f"# {len(comparisons)} comparisons of {len(campaigns)} campaigns\n\n{', '.join(campaigns)}. Differences are in "
         "percentage points, with the 95 % interval of each comparison by itself. P-values of no difference are "
         "corrected by Holm's procedure, over each campaign and over all campaigns together, and so are those of "
         f"equivalence. Verdicts at {ALPHA:.0%}.\n\n"
     )
-    write_atomically(page, text + make_study_table(compared).to_markdown() + "\n")
+    write_atomically(page, text + make_study_table(comparisons).to_markdown() + "\n")
     rows = [
         {
-            "campaign": each.campaign,
-            "family": each.own.family,
-            "baseline": each.own.baseline,
-            "condition": each.own.condition,
-            "pairs": len(each.own.seeds),
-            "difference": each.own.mean_difference,
-            **flatten_interval("", each.own.interval),
-            "p_campaign": each.own.p,
-            "p_study": each.overall.p,
-            "p_equivalence_campaign": each.own.p_equivalence,
-            "p_equivalence_study": each.overall.p_equivalence,
-            "verdict_campaign": each.own.verdict,
-            "verdict_study": each.overall.verdict,
+            "campaign": row.campaign,
+            "family": row.comparison.family,
+            "baseline": row.comparison.baseline,
+            "condition": row.comparison.condition,
+            "pairs": len(row.comparison.seeds),
+            "difference": row.comparison.mean_difference,
+            **flatten_interval("", row.comparison.interval),
+            "p_campaign": row.comparison.p,
+            "p_study": row.overall.p,
+            "p_equivalence_campaign": row.comparison.p_equivalence,
+            "p_equivalence_study": row.overall.p_equivalence,
+            "verdict_campaign": row.comparison.verdict,
+            "verdict_study": row.overall.verdict,
         }
-        for each in compared
+        for row in comparisons
     ]
-    write_atomically(out / "study.csv", render_csv(rows))
+    write_atomically(folder / "study.csv", render_csv(rows))
     return page

@@ -16,22 +16,22 @@ OTHERS = ("same", "good", "bad")
 def test_all_comparisons_of_a_study_are_corrected_together(left):
     campaigns = [left("first"), left("second", conditions={name: (f"{name}.yaml",) for name in ("base", "good")})]
     compared = compare_over_campaigns([read_campaign_evidence(each.write()) for each in campaigns])
-    assert [(each.campaign, each.own.condition) for each in compared] == [
+    assert [(each.campaign, each.comparison.condition) for each in compared] == [
         *(("first", name) for name in OTHERS),
         ("second", "good"),
     ]
     pairs = [*((campaigns[0], name) for name in OTHERS), (campaigns[1], "good")]
     raw = [stats.ttest_rel(campaign.values(name), campaign.values("base")).pvalue for campaign, name in pairs]
     assert [each.overall.p for each in compared] == pytest.approx(multipletests(raw, method="holm")[1], rel=1e-9)
-    assert [each.own.p for each in compared[:3]] == pytest.approx(multipletests(raw[:3], method="holm")[1], rel=1e-9)
-    assert compared[3].own.p == pytest.approx(raw[3], rel=1e-9)
-    assert all(each.overall.p >= each.own.p for each in compared)
+    assert [each.comparison.p for each in compared[:3]] == pytest.approx(multipletests(raw[:3], method="holm")[1], rel=1e-9)
+    assert compared[3].comparison.p == pytest.approx(raw[3], rel=1e-9)
+    assert all(each.overall.p >= each.comparison.p for each in compared)
 
 
 def test_each_campaign_keeps_its_margin(left):
     campaigns = [left("narrow", effect=0.001), left("wide", effect=0.3)]
     compared = compare_over_campaigns([read_campaign_evidence(each.write()) for each in campaigns])
-    good = [each.overall.verdict for each in compared if each.own.condition == "good"]
+    good = [each.overall.verdict for each in compared if each.comparison.condition == "good"]
     assert good == ["better", "equivalent within 30 pp"]
 
 
@@ -39,10 +39,10 @@ def test_what_a_campaign_cannot_test_counts_and_leaves_the_rest_open(left):
     whole, partial = left("whole"), left("partial")
     del partial.ledger["cells"]["good/seed3"]
     compared = compare_over_campaigns([read_campaign_evidence(each.write()) for each in (whole, partial)])
-    waiting = next(each for each in compared if each.campaign == "partial" and each.own.condition == "good")
-    assert waiting.overall.verdict == waiting.own.verdict == "open: 7 of 8 pairs"
+    waiting = next(each for each in compared if each.campaign == "partial" and each.comparison.condition == "good")
+    assert waiting.overall.verdict == waiting.comparison.verdict == "open: 7 of 8 pairs"
     assert waiting.overall.p is None
-    good = next(each for each in compared if each.campaign == "whole" and each.own.condition == "good")
+    good = next(each for each in compared if each.campaign == "whole" and each.comparison.condition == "good")
     assert good.overall.verdict == "better"
 
 
