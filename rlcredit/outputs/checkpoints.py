@@ -14,7 +14,7 @@ from rlcredit.base.exit_status import StorageUnavailable
 from rlcredit.base.files import sync_folder, write_durably
 from rlcredit.base.lightning_private import DeferredCheckpoint, read_loop_states
 from rlcredit.run_folder.checkpoint_files import find_checkpoint_damage, write_sealed_checkpoint
-from rlcredit.run_folder.layout import LAST
+from rlcredit.run_folder.layout import LAST_CHECKPOINT
 from rlcredit.training.module import PolicyModule
 
 
@@ -111,7 +111,7 @@ class Checkpoints(DeferredCheckpoint):
         """Set the path of ``last.ckpt``, which the first checkpoint lacks: it was written before that link existed."""
         super().load_state_dict(state_dict)
         if self.save_last and self._saved_here:
-            self.last_model_path = str(Path(self.best_model_path).with_name(LAST))
+            self.last_model_path = str(Path(self.best_model_path).with_name(LAST_CHECKPOINT))
 
     @property
     def _saved_here(self) -> bool:
@@ -122,7 +122,7 @@ class Checkpoints(DeferredCheckpoint):
         if self._saved_here and self._owed_at is not None and self._owed_at == trainer.global_step:
             self.current_score = self.best_model_score  # which Lightning does not restore
             self.overwrite_best(trainer)  # the newest: what is monitored is the step
-        last = Path(str(self.dirpath)) / LAST
+        last = Path(str(self.dirpath)) / LAST_CHECKPOINT
         if self.save_last and self._saved_here and not _is_same_file(last, self.best_model_path):
             self.link_checkpoint(self.best_model_path, str(last))
 

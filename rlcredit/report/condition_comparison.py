@@ -26,7 +26,7 @@ from rlcredit.statistics.t_test import TTest, paired_t_test
 
 Row = NDArray[np.float64]
 
-FEWEST = fewest_sign_flip_pairs(ALPHA)
+FEWEST_PAIRS = fewest_sign_flip_pairs(ALPHA)
 """Pairs below which no test reaches the level, nor an interval for new questions the 95 % it is called."""
 
 
@@ -91,18 +91,18 @@ def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
     is decided beside it stays decided when they come.
     """
     families = evidence.declaration.comparison_families.items()
-    compared = [
+    comparisons = [
         _compare_condition(evidence, name, family.baseline, condition)
         for name, family in families
         for condition in family.conditions
     ]
     margin = evidence.declaration.effect
-    tests = [None if each.verdict else choose_paired_test(each, margin) for each in compared]
+    tests = [None if row.verdict else choose_paired_test(row, margin) for row in comparisons]
     conclusions = conclude_paired_family(tests, margin, ALPHA)
-    waits = any(comparison.verdict.startswith("open") for comparison in compared)
+    waits = any(comparison.verdict.startswith("open") for comparison in comparisons)
     return [
         conclude_comparison(comparison, conclusion, waits, "campaign") if conclusion else comparison
-        for comparison, conclusion in zip(compared, conclusions, strict=True)
+        for comparison, conclusion in zip(comparisons, conclusions, strict=True)
     ]
 
 
@@ -150,11 +150,11 @@ def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, c
         return ConditionComparison(
             family, baseline, condition, (), np.empty(0), "not compared: other questions or evaluations"
         )
-    wanted, words = len(declaration.seeds), ""
-    if len(pairs) < wanted:
-        words = f"open: {len(pairs)} of {wanted} pairs"
-    elif wanted < FEWEST:
-        words = f"undecided: {wanted} {'pair' if wanted == 1 else 'pairs'} cannot reach a verdict"
+    pair_count, words = len(declaration.seeds), ""
+    if len(pairs) < pair_count:
+        words = f"open: {len(pairs)} of {pair_count} pairs"
+    elif pair_count < FEWEST_PAIRS:
+        words = f"undecided: {pair_count} {'pair' if pair_count == 1 else 'pairs'} cannot reach a verdict"
     elif evidence.ledger.content.get("seeds_added"):
         words = "undecided: seeds were added to an exploratory campaign, which is no test"
     differences = _subtract_paired_runs(pairs, lambda run: summarise_run(run, declaration))
@@ -172,10 +172,10 @@ def _summarise_pairs(
     if not pairs:
         return numbers
     end, primary = evidence.declaration.end, evidence.declaration.primary
-    own, base = ([pair[side] for pair in pairs] for side in (0, 1))
-    ends = [[run.metrics[end][primary] for run in runs] for runs in (own, base)]
+    condition_runs, baseline_runs = ([pair[side] for pair in pairs] for side in (0, 1))
+    ends = [[run.metrics[end][primary] for run in runs] for runs in (condition_runs, baseline_runs)]
     numbers["improves"] = probability_of_improvement(
-        *([summarise_run(run, evidence.declaration) for run in runs] for runs in (own, base))
+        *([summarise_run(run, evidence.declaration) for run in runs] for runs in (condition_runs, baseline_runs))
     )
     collapses = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
     numbers["collapses"] = collapses
@@ -188,17 +188,17 @@ def _summarise_pairs(
     if isinstance(evidence.declaration.summary, ReachedLevel):
         return numbers  # the level is one of all questions together
     if evidence.has_own_questions:
-        if len(pairs) >= FEWEST:
+        if len(pairs) >= FEWEST_PAIRS:
             numbers["general"] = numbers["test"].interval  # every pair is of new questions already
         return numbers
-    outcomes = evidence.summarised_outcomes(own) - evidence.summarised_outcomes(base)
-    if min(outcomes.shape[:2]) >= FEWEST:
+    outcomes = evidence.summarised_outcomes(condition_runs) - evidence.summarised_outcomes(baseline_runs)
+    if min(outcomes.shape[:2]) >= FEWEST_PAIRS:
         numbers["general"] = new_question_interval(outcomes, numbers["test"].interval)
     return numbers
 
 
 def summarise_run(run: FinishedRun, declaration: CampaignDeclaration) -> float:
-    """Return what the campaign compares of a run: the end, the area or the speed of its primary metric."""
+    """Return the summary of a run that the campaign compares: the end, the area or the speed of its primary metric."""
     primary, summary = declaration.primary, declaration.summary
     if summary == "end":
         return run.metrics[declaration.end][primary]

@@ -9,12 +9,12 @@ from rlcredit.pages.tables import Table
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.verification.reward_functions import describe_rewards, read_reward_functions
 
-OWN = ("condition", "seed_everything", "threads", "trainer.callbacks", "trainer.default_root_dir")
+_RUN_SETTINGS = ("condition", "seed_everything", "threads", "trainer.callbacks", "trainer.default_root_dir")
 """Settings that are no difference beside the stack."""
 
-PLAIN = "one for right, zero for wrong"
+_PLAIN_REWARDS = "one for right, zero for wrong"
 
-STACK = "stack, first operator first"
+_STACK_HEAD = "stack, first operator first"
 
 Call = tuple[str, Mapping[str, str]]
 """Class of an operator, and its arguments as text."""
@@ -33,10 +33,10 @@ def make_stack_table(evidence: CampaignEvidence) -> Table:
         for name, stack in stacks.items()
     ]
     head = f"what else differs from {baseline}"
-    shared = ", ".join(_format_call(name, arguments) for name, arguments in common.items() if arguments)
-    notes = [f"The same wherever it stands: {shared}."] if shared else []
+    common_text = ", ".join(_format_call(name, arguments) for name, arguments in common.items() if arguments)
+    notes = [f"The same wherever it stands: {common_text}."] if common_text else []
     note = " ".join([*notes, *describe_condition_rewards({name: configs[name] for name, *_ in rows})])
-    return Table(("condition", STACK, head), rows, (STACK, head), note=note)
+    return Table(("condition", _STACK_HEAD, head), rows, (_STACK_HEAD, head), note=note)
 
 
 def describe_condition_rewards(configs: Mapping[str, Any]) -> Iterator[str]:
@@ -50,14 +50,16 @@ def describe_condition_rewards(configs: Mapping[str, Any]) -> Iterator[str]:
         ['Rewards: mine.length; right is a reward of 1 or more.']
 
     """
-    found: dict[str, list[str]] = {}
+    names_by_text: dict[str, list[str]] = {}
     for name, config in configs.items():
         task = config.get("data", {}).get("init_args") or {}
-        written = task.get("rewards")
-        text = describe_rewards(read_reward_functions(written), task.get("solved_at", 1.0)) if written else PLAIN
-        found.setdefault(text, []).append(name)
-    for text, names in found.items() if {*found} != {PLAIN} else ():
-        of_some = "" if len(found) == 1 else f" of {', '.join(names)}"
+        functions = task.get("rewards")
+        text = _PLAIN_REWARDS
+        if functions:
+            text = describe_rewards(read_reward_functions(functions), task.get("solved_at", 1.0))
+        names_by_text.setdefault(text, []).append(name)
+    for text, names in names_by_text.items() if {*names_by_text} != {_PLAIN_REWARDS} else ():
+        of_some = "" if len(names_by_text) == 1 else f" of {', '.join(names)}"
         yield f"Rewards{of_some}: {text}."
 
 
@@ -79,8 +81,8 @@ def find_common_arguments(calls: Sequence[Call]) -> dict[str, dict[str, str]]:
     """
     common: dict[str, dict[str, str]] = {}
     for name, arguments in calls:
-        known = common.setdefault(name, dict(arguments))
-        common[name] = {key: value for key, value in known.items() if arguments.get(key) == value}
+        common_arguments = common.setdefault(name, dict(arguments))
+        common[name] = {key: value for key, value in common_arguments.items() if arguments.get(key) == value}
     return common
 
 
@@ -100,15 +102,15 @@ def format_stack(stack: Sequence[Call], common: Mapping[str, Mapping[str, str]])
 
 
 def _format_call(name: str, arguments: Mapping[str, str]) -> str:
-    inside = ", ".join(f"{key}={value}" for key, value in arguments.items())
-    return f"{name}({inside})" if inside else name
+    text = ", ".join(f"{key}={value}" for key, value in arguments.items())
+    return f"{name}({text})" if text else name
 
 
 def _format_value(value: Any) -> str:
     """Return an argument as text; a class with its own arguments as a call."""
     if isinstance(value, Mapping) and "class_path" in value:
-        own = {key: _format_value(each) for key, each in (value.get("init_args") or {}).items()}
-        return _format_call(value["class_path"].rpartition(".")[2], own)
+        texts = {key: _format_value(argument) for key, argument in (value.get("init_args") or {}).items()}
+        return _format_call(value["class_path"].rpartition(".")[2], texts)
     return repr(value)
 
 
@@ -117,6 +119,10 @@ def _format_differences(configs: Mapping[str, Any], name: str, baseline: str) ->
     if name == baseline:
         return "the baseline"
     names = (line.partition(": ")[0] for line in list_differences(configs[baseline], configs[name]))
-    here, there = flatten_config(configs[name]), flatten_config(configs[baseline])
-    lines = (f"{key}: {here.get(key, NONE)} ({there.get(key, NONE)})" for key in names if not key.startswith(OWN))
+    leaves, baseline_leaves = flatten_config(configs[name]), flatten_config(configs[baseline])
+    lines = (
+        f"{key}: {leaves.get(key, NONE)} ({baseline_leaves.get(key, NONE)})"
+        for key in names
+        if not key.startswith(_RUN_SETTINGS)
+    )
     return "; ".join(lines) or "nothing"

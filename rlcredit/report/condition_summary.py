@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from rlcredit.report.condition_comparison import FEWEST, measure_curve_area
+from rlcredit.report.condition_comparison import FEWEST_PAIRS, measure_curve_area
 from rlcredit.report.evidence import CampaignEvidence, FinishedRun
 from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
 from rlcredit.statistics.intervals import Interval
@@ -13,7 +13,7 @@ from rlcredit.statistics.run_aggregates import interquartile_mean
 from rlcredit.statistics.t_test import t_test
 from rlcredit.statistics.variance_components import VarianceComponents, variance_components
 
-FACTORS = ("step", "prompt", "arm", "run")
+_VARIANCE_FACTORS = ("step", "prompt", "arm", "run")
 """Names of the factors in the files of a report; an arm is a condition."""
 
 
@@ -29,19 +29,20 @@ def decompose_variance(evidence: CampaignEvidence) -> dict[str, VarianceComponen
         seed for seed in declaration.seeds if all((name, seed) in evidence.runs for name in declaration.conditions)
     ]
     grid = [[evidence.runs[name, seed] for seed in seeds] for name in declaration.conditions]
-    alike = not any(evidence.list_metric_differences(name, declaration.baseline) for name in declaration.conditions)
-    if len(seeds) < 2 or not alike or len({run.question_key for runs in grid for run in runs}) > 1:
+    baseline = declaration.baseline
+    differ = any(evidence.list_metric_differences(name, baseline) for name in declaration.conditions)
+    if len(seeds) < 2 or differ or len({run.question_key for runs in grid for run in runs}) > 1:
         return {}
     steps = list(grid[0][0].right)
     table = np.stack([[[run.right[step].mean(-1) for run in runs] for runs in grid] for step in steps])
-    named = {"all evaluations": table, f"after {declaration.end_label}": table[-1:]}
-    return {name: _decompose_table(part) for name, part in named.items()}
+    tables = {"all evaluations": table, f"after {declaration.end_label}": table[-1:]}
+    return {name: _decompose_table(part) for name, part in tables.items()}
 
 
 def _decompose_table(table: np.ndarray) -> VarianceComponents:
     """Decompose an array of shape ``(steps, conditions, runs, questions)``; a factor with one level is left out."""
     step, condition, run, prompt = np.indices(table.shape).reshape(4, -1)
-    labels = dict(zip(FACTORS, (step, prompt, condition, condition * table.shape[2] + run), strict=True))
+    labels = dict(zip(_VARIANCE_FACTORS, (step, prompt, condition, condition * table.shape[2] + run), strict=True))
     levels = {"step": table.shape[0], "arm": table.shape[1]}
     factors = {name: codes for name, codes in labels.items() if levels.get(name, 2) > 1}
     return variance_components(table.ravel(), factors)
@@ -89,8 +90,8 @@ class ConditionSummary:
 
 def summarise_conditions(evidence: CampaignEvidence) -> list[ConditionSummary]:
     """Summarise every condition that has runs."""
-    named = {condition: evidence.runs_of(condition) for condition in evidence.declaration.conditions}
-    return [_summarise_condition(evidence, condition, runs) for condition, runs in named.items() if runs]
+    runs_by_condition = {condition: evidence.runs_of(condition) for condition in evidence.declaration.conditions}
+    return [_summarise_condition(evidence, condition, runs) for condition, runs in runs_by_condition.items() if runs]
 
 
 def _summarise_condition(evidence: CampaignEvidence, condition: str, runs: list[FinishedRun]) -> ConditionSummary:
@@ -115,7 +116,7 @@ def _estimate_over_questions(evidence: CampaignEvidence, runs: list[FinishedRun]
     outcomes = evidence.question_outcomes(runs, metric)
     if outcomes.min() == outcomes.max():
         return MeanEstimate(float(outcomes.mean()), unanimous_interval(float(outcomes.max()), outcomes.shape[1]))
-    if min(outcomes.shape[:2]) < FEWEST:
+    if min(outcomes.shape[:2]) < FEWEST_PAIRS:
         return estimate_over_runs(outcomes.mean((1, 2)).tolist())
     return MeanEstimate(float(outcomes.mean()), new_question_interval(outcomes))
 

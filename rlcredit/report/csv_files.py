@@ -14,8 +14,8 @@ from rlcredit.statistics.variance_components import VarianceComponents
 
 def render_csv_files(
     evidence: CampaignEvidence,
-    compared: Sequence[ConditionComparison],
-    summarised: Sequence[ConditionSummary],
+    comparisons: Sequence[ConditionComparison],
+    summaries: Sequence[ConditionSummary],
     variances: Mapping[str, VarianceComponents],
     curves: Mapping[tuple[str, int], Mapping[str, Curve]],
 ) -> dict[str, str]:
@@ -48,8 +48,8 @@ def render_csv_files(
     tables = {
         "runs.csv": runs,
         "tokens.csv": tokens,
-        "comparisons.csv": [_flatten_comparison(comparison) for comparison in compared],
-        "conditions.csv": [_flatten_summary(summary) for summary in summarised],
+        "comparisons.csv": [_flatten_comparison(comparison) for comparison in comparisons],
+        "conditions.csv": [_flatten_summary(summary) for summary in summaries],
         "variance.csv": shares,
         "training.csv": training,
     }

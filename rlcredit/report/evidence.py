@@ -62,8 +62,8 @@ class FinishedRun:
 
     def value_at_tokens(self, name: str, kind: str, tokens: float) -> float:
         """Return a held-out metric at so many tokens of a kind, on a straight line between two evaluations."""
-        counted = [counts[kind] for counts in self.tokens.values()]
-        return float(np.interp(tokens, counted, [self.metrics[place][name] for place in self.tokens]))
+        token_counts = [counts[kind] for counts in self.tokens.values()]
+        return float(np.interp(tokens, token_counts, [self.metrics[place][name] for place in self.tokens]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ class CampaignEvidence:
         return self.declaration.held_out.questions == "by_seed"
 
     def list_metric_differences(self, condition: str, baseline: str) -> list[str]:
-        """Return how the primary metrics of two conditions differ; nothing if they can be compared."""
+        """Return the differences between the primary metrics of two conditions; none if they can be compared."""
         return list_metric_differences(self.measures[condition], self.measures[baseline], (condition, baseline))
 
     def pass_k(self, condition: str) -> int:
@@ -110,11 +110,11 @@ class CampaignEvidence:
         """Return the runs of a condition, in the order of the seeds."""
         return [self.runs[condition, seed] for seed in self.declaration.seeds if (condition, seed) in self.runs]
 
-    def iterate_pairs(self, first: str, second: str) -> Iterator[tuple[FinishedRun, FinishedRun]]:
+    def iterate_pairs(self, condition: str, other_condition: str) -> Iterator[tuple[FinishedRun, FinishedRun]]:
         """Yield the pairs of runs of two conditions that share a seed."""
-        for run in self.runs_of(first):
-            if (second, run.seed) in self.runs:
-                yield run, self.runs[second, run.seed]
+        for run in self.runs_of(condition):
+            if (other_condition, run.seed) in self.runs:
+                yield run, self.runs[other_condition, run.seed]
 
     def summarised_outcomes(self, runs: Sequence[FinishedRun]) -> Verdicts:
         """Return the primary metric of every question at the end of the runs, or the area under its curve."""
@@ -183,9 +183,9 @@ def read_campaign_evidence(root: Path) -> CampaignEvidence:
 
 def _find_altered_files(spec: RunSpec, entry: Mapping[str, Any]) -> Iterator[str]:
     """Return the names of files that differ from those recorded in the ledger."""
-    for step, recorded in entry["held_out_sha256"].items():
+    for step, sha256 in entry["held_out_sha256"].items():
         path = spec.run_folder.evaluation_file(int(step))
-        if not path.is_file() or file_sha256(path) != recorded:
+        if not path.is_file() or file_sha256(path) != sha256:
             yield f"{path.relative_to(spec.folder).as_posix()} is not the file that the ledger has recorded"
 
 
@@ -193,36 +193,37 @@ def _read_finished_run(spec: RunSpec, entry: Mapping[str, Any], budget: Declared
     evaluations = {
         int(step): read_evaluation_file(spec.run_folder.evaluation_file(int(step))) for step in entry["metrics"]
     }
-    steps = locate_evaluations({step: each.get("tokens") for step, each in evaluations.items()}, budget)
-    placed = {place: evaluations[step] for place, step in steps.items()}
-    tokens = {place: evaluation["tokens"] for place, evaluation in placed.items() if "tokens" in evaluation}
-    last = evaluations[max(evaluations)]
+    steps = locate_evaluations({step: content.get("tokens") for step, content in evaluations.items()}, budget)
+    results = {place: evaluations[step] for place, step in steps.items()}
+    tokens = {place: result["tokens"] for place, result in results.items() if "tokens" in result}
+    last_evaluation = evaluations[max(evaluations)]
     return FinishedRun(
         spec.condition,
         spec.seed,
-        (last["questions_sha256"], tuple(last["numbers"])),
-        {place: np.asarray(evaluation["right"], dtype=np.float64) for place, evaluation in placed.items()},
-        {place: evaluation["metrics"] for place, evaluation in placed.items()},
+        (last_evaluation["questions_sha256"], tuple(last_evaluation["numbers"])),
+        {place: np.asarray(result["right"], dtype=np.float64) for place, result in results.items()},
+        {place: result["metrics"] for place, result in results.items()},
         entry,
         steps,
-        tokens if len(tokens) == len(placed) else {},
+        tokens if len(tokens) == len(results) else {},
     )
 
 
 def _find_inconsistencies(run: FinishedRun, evidence: CampaignEvidence) -> Iterator[str]:
-    """Return how the verdicts of a run contradict its metrics, or its questions those of the other seeds."""
+    """Yield the contradictions of a run's verdicts to its metrics, and of its questions to those of the other seeds."""
     for place, right in run.right.items():
         step = run.steps[place]
         if set(run.metrics[place]) != set(run.entry["metrics"][str(step)]):
             yield f"step {step}: its metrics are not those that the ledger has recorded"
             continue
         k = evidence.pass_k(run.condition)
-        counted = {"val/pass_at_1": right.mean(), "val/pass_at_k": pass_at_k(right.shape[1], right.sum(1), k).mean()}
-        for name, value in counted.items():
-            logged = run.metrics[place][name]
-            if not abs(logged - value) <= 1e-6:  # also where it is not a number
-                yield f"step {step}: {name} is {logged:.6f} in the metrics, {value:.6f} in the verdicts"
-    for first in evidence.runs_of(run.condition)[:1]:
-        alike = [*first.right] == [*run.right] if evidence.has_own_questions else first.question_key == run.question_key
-        if not alike:
-            yield f"its questions or evaluations are not those of seed {first.seed}"
+        pass_k = pass_at_k(right.shape[1], right.sum(1), k).mean()
+        for name, value in {"val/pass_at_1": right.mean(), "val/pass_at_k": pass_k}.items():
+            metric = run.metrics[place][name]
+            if not abs(metric - value) <= 1e-6:  # also where it is not a number
+                yield f"step {step}: {name} is {metric:.6f} in the metrics, {value:.6f} in the verdicts"
+    for first_run in evidence.runs_of(run.condition)[:1]:
+        has_same_places = [*first_run.right] == [*run.right]
+        has_same_questions = evidence.has_own_questions or first_run.questions == run.questions
+        if not (has_same_places and has_same_questions):
+            yield f"its questions or evaluations are not those of seed {first_run.seed}"

@@ -12,28 +12,28 @@ from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.condition_summary import estimate_over_runs
 from rlcredit.report.evidence import CampaignEvidence, FinishedRun
 from rlcredit.report.report_tables import label_metric
-from rlcredit.report.training_curves import SHARES, SHOWN, Curve
+from rlcredit.report.training_curves import SHARE_METRICS, TRAINING_METRICS, Curve
 
-LINES = (INK, ACCENT, SECOND, "#2b8a3e", "#9c36b5", "#e8890c", "#0b7285", "#c2255c")
+_LINE_COLOURS = (INK, ACCENT, SECOND, "#2b8a3e", "#9c36b5", "#e8890c", "#0b7285", "#c2255c")
 """One per condition of a family, the baseline's first; beyond eight they repeat."""
 
-WIDTH, DPI = 4.8, 160
+_PICTURE_WIDTH, _PICTURE_DPI = 4.8, 160
 
 
-def draw_forest_plot(compared: Sequence[ConditionComparison], margin: float, path: Path) -> None:
+def draw_forest_plot(comparisons: Sequence[ConditionComparison], margin: float, path: Path) -> None:
     """Draw the paired differences from a baseline in percentage points: every seed, their mean, its 95 % interval.
 
     Args:
-        compared: Comparisons of a family.
+        comparisons: Comparisons of a family.
         margin: Margin within which differences do not matter; shaded.
         path: File that the picture is written to.
 
     """
-    figure = create_figure(WIDTH, 0.9 + 0.42 * len(compared))
+    figure = create_figure(_PICTURE_WIDTH, 0.9 + 0.42 * len(comparisons))
     axes = figure.subplots()
     axes.axvspan(-100 * margin, 100 * margin, color=GRID, alpha=0.7, linewidth=0)
     axes.axvline(0, color=MUTED, linewidth=1)
-    for row, comparison in enumerate(compared):
+    for row, comparison in enumerate(comparisons):
         colour = {"better": "#2b8a3e", "worse": ACCENT}.get(comparison.verdict, INK)
         points = 100 * comparison.differences
         axes.plot(points, np.full(len(points), row + 0.22), "|", color=MUTED, markersize=5)
@@ -42,12 +42,12 @@ def draw_forest_plot(compared: Sequence[ConditionComparison], margin: float, pat
         if comparison.mean_difference is not None:
             axes.plot(100 * comparison.mean_difference, row, "o", color=colour, markersize=6)
     style_axes(axes, "")
-    axes.set_yticks(range(len(compared)), [comparison.condition for comparison in compared])
-    axes.set(ylim=(len(compared) - 0.4, -0.6), xlabel=f"difference to {compared[0].baseline}, percentage points")
+    axes.set_yticks(range(len(comparisons)), [comparison.condition for comparison in comparisons])
+    axes.set(ylim=(len(comparisons) - 0.4, -0.6), xlabel=f"difference to {comparisons[0].baseline}, percentage points")
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    figure.savefig(path, dpi=DPI)
+    figure.savefig(path, dpi=_PICTURE_DPI)
 
 
 def draw_curves(
@@ -68,10 +68,10 @@ def draw_curves(
         course: Axis label of the steps, or of what is in their place.
 
     """
-    figure = create_figure(WIDTH, 3.0)
+    figure = create_figure(_PICTURE_WIDTH, 3.0)
     axes = figure.subplots()
     for place, (condition, runs) in enumerate(curves.items()):
-        style: dict[str, Any] = {"color": LINES[place % len(LINES)], "linewidth": 1.6}
+        style: dict[str, Any] = {"color": _LINE_COLOURS[place % len(_LINE_COLOURS)], "linewidth": 1.6}
         steps = sorted(set.intersection(*(set(run) for run in runs))) if runs else []
         estimates = [estimate_over_runs([run[step] for run in runs]) for step in steps]
         marker = "o" if len(steps) == 1 else None  # a line through one point is not to be seen
@@ -83,7 +83,7 @@ def draw_curves(
     style_axes(axes, "")
     axes.set(xlabel=course, ylabel=label)
     axes.legend(frameon=False, fontsize=8)
-    figure.savefig(path, dpi=DPI)
+    figure.savefig(path, dpi=_PICTURE_DPI)
 
 
 HELD_OUT = {"val/entropy": "entropy of held-out samples, nats", "val/completion_length": "tokens per held-out sample"}
@@ -93,9 +93,9 @@ HELD_OUT = {"val/entropy": "entropy of held-out samples, nats", "val/completion_
 def draw_family_pictures(
     evidence: CampaignEvidence,
     family: ComparisonFamily,
-    compared: Sequence[ConditionComparison],
+    comparisons: Sequence[ConditionComparison],
     curves: Mapping[tuple[str, int], Mapping[str, Curve]],
-    out: Path,
+    folder: Path,
     prefix: str,
 ) -> dict[str, str]:
     """Draw the pictures of a family, without conditions that have no runs or another metric than the baseline.
@@ -103,47 +103,48 @@ def draw_family_pictures(
     Args:
         evidence: Evidence of the campaign.
         family: Family of comparisons.
-        compared: Comparisons of the family.
+        comparisons: Comparisons of the family.
         curves: Training curves by condition and seed; may be empty.
-        out: Folder that the pictures are written to.
+        folder: Folder that the pictures are written to.
         prefix: Prefix of their file names.
 
     Returns:
         File names by what they show.
 
     """
-    drawn: dict[str, str] = {}
+    files: dict[str, str] = {}
 
     def picture(shows: str) -> Path:
-        drawn[shows] = f"{prefix}_{len(drawn) + 1}.png"
-        return out / drawn[shows]
+        files[shows] = f"{prefix}_{len(files) + 1}.png"
+        return folder / files[shows]
 
     declaration = evidence.declaration
     primary, course = declaration.primary, declaration.axis_label
     names = (family.baseline, *family.conditions)
-    alike = [name for name in names if not evidence.list_metric_differences(name, family.baseline)]
-    members = {name: runs for name in alike if (runs := evidence.runs_of(name))}
-    if any(comparison.seeds for comparison in compared):
-        draw_forest_plot(compared, declaration.effect, picture(f"differences {declaration.span_label}"))
+    comparable_names = [name for name in names if not evidence.list_metric_differences(name, family.baseline)]
+    members = {name: runs for name in comparable_names if (runs := evidence.runs_of(name))}
+    if any(comparison.seeds for comparison in comparisons):
+        draw_forest_plot(comparisons, declaration.effect, picture(f"differences {declaration.span_label}"))
     if members:
         held_out = {name: [run.curve(primary) for run in runs] for name, runs in members.items()}
         draw_curves(held_out, label_metric(primary), picture("learning curves"), share=True, course=course)
     for kind in ("decoded", "backward"):
-        counted = {name: spread_curve_over_tokens(runs, primary, kind) for name, runs in members.items()}
-        if members and all(counted.values()) and course != f"{kind} tokens":
+        token_curves = {name: spread_curve_over_tokens(runs, primary, kind) for name, runs in members.items()}
+        if members and all(token_curves.values()) and course != f"{kind} tokens":
             shows = picture(f"learning curves by {kind} tokens")
-            draw_curves(counted, label_metric(primary), shows, share=True, course=f"{kind} tokens, mean of the runs")
-    for metric, shows in SHOWN.items():
-        traced = {
+            label = f"{kind} tokens, mean of the runs"
+            draw_curves(token_curves, label_metric(primary), shows, share=True, course=label)
+    for metric, shows in TRAINING_METRICS.items():
+        traces = {
             name: [curves.get((name, run.seed), {}).get(metric) for run in runs] for name, runs in members.items()
         }
-        smooth = {name: [smoothed_curve(row) for row in rows if row] for name, rows in traced.items() if any(rows)}
+        smooth = {name: [smoothed_curve(row) for row in rows if row] for name, rows in traces.items() if any(rows)}
         if smooth:
-            draw_curves(smooth, shows, picture(f"{shows}, training"), share=metric in SHARES)
+            draw_curves(smooth, shows, picture(f"{shows}, training"), share=metric in SHARE_METRICS)
     for metric, shows in HELD_OUT.items() if members and not curves else ():
         values = {name: [run.curve(metric) for run in runs] for name, runs in members.items()}
         draw_curves(values, shows, picture(shows), course=course)
-    return drawn
+    return files
 
 
 def spread_curve_over_tokens(runs: Sequence[FinishedRun], metric: str, kind: str) -> list[Curve]:
@@ -154,7 +155,7 @@ def spread_curve_over_tokens(runs: Sequence[FinishedRun], metric: str, kind: str
     if not all(run.tokens for run in runs):
         return []
     places = {place: round(np.mean([run.tokens[place][kind] for run in runs])) for place in runs[0].tokens}
-    return [{at: run.metrics[place][metric] for place, at in places.items()} for run in runs]
+    return [{position: run.metrics[place][metric] for place, position in places.items()} for run in runs]
 
 
 def smoothed_curve(curve: Curve, window: int = 5) -> Curve:

@@ -13,7 +13,7 @@ from rlcredit.report.report_page import refuse_foreign_files, write_report
 from rlcredit.report.study import compare_over_campaigns, write_study
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
 
-CAMPAIGNS = Path("campaigns")
+_CAMPAIGNS_FOLDER = Path("campaigns")
 """Folder of a campaign that is named by its declaration."""
 
 
@@ -29,15 +29,15 @@ def run_report_command(args: Sequence[str]) -> int:
         roots = [find_campaign_folder(path) for path in options.campaign]
         if len(roots) > 1:
             return report_study(roots, options.out or roots[0].parent / "study")
-        out = options.out or roots[0] / "report"
-        refuse_foreign_files(out)
+        folder = options.out or roots[0] / "report"
+        refuse_foreign_files(folder)
         evidence = read_campaign_evidence(roots[0])
     except ValueError as error:
         print(f"error: {redact_passwords(str(error))}", file=sys.stderr)
         return 2
     mlflow = find_campaign_mlflow_run(evidence)
-    compared = write_report(evidence, load_training_curves(evidence, mlflow), out)
-    for comparison in compared:
+    comparisons = write_report(evidence, load_training_curves(evidence, mlflow), folder)
+    for comparison in comparisons:
         print(f"{comparison.family}: {comparison.condition} against {comparison.baseline}: {comparison.verdict}")
     for name, reasons in evidence.refused.items():
         print(f"refused: {name}: {'; '.join(reasons)}")
@@ -45,23 +45,23 @@ def run_report_command(args: Sequence[str]) -> int:
         print(f"missing: {len(evidence.absent)} of {evidence.declared_count} runs")
     if mlflow:
         client, parent = mlflow
-        client.log_artifacts(parent.info.run_id, str(out), "report")
-    print(out / "report.html")
-    uncompared = any(comparison.verdict.startswith("not compared") for comparison in compared)
-    return 1 if evidence.refused or evidence.absent or uncompared else 0
+        client.log_artifacts(parent.info.run_id, str(folder), "report")
+    print(folder / "report.html")
+    has_gap = any(comparison.verdict.startswith("not compared") for comparison in comparisons)
+    return 1 if evidence.refused or evidence.absent or has_gap else 0
 
 
-def find_campaign_folder(named: Path) -> Path:
+def find_campaign_folder(path: Path) -> Path:
     """Return the folder of a campaign that is named by its folder, or by its declaration: a file here or a shipped one.
 
     Raises:
         ValueError: a file that is named is none, or no declaration.
 
     """
-    file = Path(find_config_file(str(named)))
+    file = Path(find_config_file(str(path)))
     if file.is_file() or (file.suffix in (".yaml", ".yml") and not file.is_dir()):
-        return CAMPAIGNS / read_declaration(file).name
-    return named
+        return _CAMPAIGNS_FOLDER / read_declaration(file).name
+    return path
 
 
 def report_study(roots: Sequence[Path], folder: Path) -> int:

@@ -138,48 +138,47 @@ class ReportContent:
         return {name: ", ".join(sorted(values)) for name, values in versions.items()}
 
 
-def refuse_foreign_files(out: Path) -> None:
+def refuse_foreign_files(folder: Path) -> None:
     """Refuse a folder that contains files no report writes.
 
     Raises:
         ValueError: with what that is.
 
     """
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out: {shorten_name(out)} is a file. Name a new folder.")
-    there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
-    if others := [name for name in there if not (_WRITTEN.fullmatch(name) or name.startswith("."))]:
-        raise ValueError(
-            f"--out: {shorten_name(out)} holds other files, for instance {shorten_name(others[0])}. Name a new folder."
-        )
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--out: {shorten_name(folder)} is a file. Name a new folder.")
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    if strangers := [name for name in names if not (_WRITTEN.fullmatch(name) or name.startswith("."))]:
+        example = shorten_name(strangers[0])
+        raise ValueError(f"--out: {shorten_name(folder)} holds other files, for instance {example}. Name a new folder.")
 
 
 def write_report(
-    evidence: CampaignEvidence, curves: Mapping[tuple[str, int], Mapping[str, Curve]], out: Path
+    evidence: CampaignEvidence, curves: Mapping[tuple[str, int], Mapping[str, Curve]], folder: Path
 ) -> list[ConditionComparison]:
     """Write ``report.html``, ``report.md``, CSV files and pictures into a folder; return the comparisons.
 
     Args:
         evidence: Evidence of the campaign.
         curves: Training curves by condition and seed; may be empty.
-        out: Folder, made if need be; tables and pictures of an earlier report are removed.
+        folder: Folder, made if need be; tables and pictures of an earlier report are removed.
 
     Raises:
         ValueError: it holds something else, or cannot be written to.
 
     """
-    refuse_foreign_files(out)
-    out.mkdir(parents=True, exist_ok=True)
-    for file in [*out.glob("*.csv"), *out.glob("family*.png")]:
+    refuse_foreign_files(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in [*folder.glob("*.csv"), *folder.glob("family*.png")]:
         file.unlink()
     comparisons = compare_conditions(evidence)
     summaries = summarise_conditions(evidence)
     variances = decompose_variance(evidence)
     for name, text in render_csv_files(evidence, comparisons, summaries, variances, curves).items():
-        write_atomically(out / name, text)
+        write_atomically(folder / name, text)
     content = ReportContent(
         evidence,
-        list(_make_sections(evidence, comparisons, curves, out)),
+        list(_make_sections(evidence, comparisons, curves, folder)),
         make_stack_table(evidence),
         report_tables.make_summary_table(evidence, summaries),
         report_tables.make_variance_table(variances),
@@ -190,11 +189,11 @@ def write_report(
     )
 
     def embed_picture(file: str) -> str:
-        return "data:image/png;base64," + base64.b64encode((out / file).read_bytes()).decode()
+        return "data:image/png;base64," + base64.b64encode((folder / file).read_bytes()).decode()
 
     for name in ("report.html", "report.md"):
         template = load_page_template(Path(__file__).with_name(name))
-        write_atomically(out / name, template.render(report=content, embed_picture=embed_picture))
+        write_atomically(folder / name, template.render(report=content, embed_picture=embed_picture))
     return comparisons
 
 
@@ -202,14 +201,14 @@ def _make_sections(
     evidence: CampaignEvidence,
     comparisons: Sequence[ConditionComparison],
     curves: Mapping[tuple[str, int], Mapping[str, Curve]],
-    out: Path,
+    folder: Path,
 ) -> Iterator[FamilySection]:
     """Draw the pictures of every family, and yield its section."""
     margin = evidence.declaration.effect
     lines = make_verdict_lines(comparisons, margin)
     for number, (name, family) in enumerate(evidence.declaration.comparison_families.items(), start=1):
         members = [comparison for comparison in comparisons if comparison.family == name]
-        pictures = draw_family_pictures(evidence, family, members, curves, out, f"family{number}")
+        pictures = draw_family_pictures(evidence, family, members, curves, folder, f"family{number}")
         member_lines = [line for line, comparison in zip(lines, comparisons, strict=True) if comparison.family == name]
         table = report_tables.make_comparison_table(members)
         yield FamilySection(name, family.baseline, member_lines, table, pictures)

@@ -149,24 +149,26 @@ def make_token_table(evidence: CampaignEvidence) -> Table:
     It has no rows where no run has counted them.
     """
     primary = evidence.declaration.primary
-    counted = {name: [run for run in evidence.runs_of(name) if run.tokens] for name in evidence.declaration.conditions}
-    ends = [run.tokens[max(run.tokens)] for runs in counted.values() for run in runs]
+    runs_by_condition = {
+        name: [run for run in evidence.runs_of(name) if run.tokens] for name in evidence.declaration.conditions
+    }
+    ends = [run.tokens[max(run.tokens)] for runs in runs_by_condition.values() for run in runs]
     equal = {kind: min((end[kind] for end in ends), default=0) for kind in ("decoded", "backward")}
     columns = (
         *("condition", "runs", "steps", "decoded a step", *TOKEN_KINDS),
         *(f"{label_metric(primary)} at {tokens:,} {kind}" for kind, tokens in equal.items()),
     )
     rows = []
-    for name, runs in counted.items():
+    for name, runs in runs_by_condition.items():
         if not runs:
             continue
-        last = [run.tokens[max(run.tokens)] for run in runs]
+        last_counts = [run.tokens[max(run.tokens)] for run in runs]
         steps = [run.steps[max(run.steps)] for run in runs]
-        per_step = mean(end["decoded"] / taken for end, taken in zip(last, steps, strict=True))
+        per_step = mean(end["decoded"] / step_count for end, step_count in zip(last_counts, steps, strict=True))
         at_equal = (mean(run.value_at_tokens(primary, kind, equal[kind]) for run in runs) for kind in equal)
-        spent = (f"{mean(end[kind] for end in last):,.0f}" for kind in TOKEN_KINDS)
+        means = (f"{mean(end[kind] for end in last_counts):,.0f}" for kind in TOKEN_KINDS)
         rows.append(
-            (name, str(len(runs)), f"{mean(steps):,.0f}", f"{per_step:,.0f}", *spent, *(f"{v:.3f}" for v in at_equal))
+            (name, str(len(runs)), f"{mean(steps):,.0f}", f"{per_step:,.0f}", *means, *(f"{v:.3f}" for v in at_equal))
         )
     return Table(columns, rows, terms=TOKEN_TERMS)
 
@@ -187,8 +189,8 @@ def make_config_table(evidence: CampaignEvidence) -> Table:
 def _hash_condition_config(evidence: CampaignEvidence, condition: str) -> str:
     """Return the hash of the configuration that a condition's runs executed, without what differs between runs."""
     leaves = flatten_config(evidence.ledger.content["configs"][condition])
-    own = ("seed_everything", "threads", "trainer.default_root_dir")
-    return hash_config({name: value for name, value in leaves.items() if name not in own})[:12]
+    run_settings = ("seed_everything", "threads", "trainer.default_root_dir")
+    return hash_config({name: value for name, value in leaves.items() if name not in run_settings})[:12]
 
 
 def shorten_commit(commit: str) -> str:

@@ -10,12 +10,12 @@ from rlcredit.record.destination import MLflowDestination, resolve_tracking_uri
 from rlcredit.record.mlflow_client import connect_to_mlflow
 from rlcredit.report.evidence import CampaignEvidence
 
-SHOWN = {
+TRAINING_METRICS = {
     "train/zero_variance": "groups without variance",
     "train/entropy": "entropy, nats",
     "train/completion_length": "tokens per completion",
 }
-SHARES = {"train/zero_variance"}
+SHARE_METRICS = {"train/zero_variance"}
 """Which of them are proportions."""
 
 Curve = Mapping[int, float]
@@ -24,7 +24,7 @@ Store = tuple[Any, Any]
 
 
 def load_training_curves(evidence: CampaignEvidence, store: Store | None) -> dict[tuple[str, int], dict[str, Curve]]:
-    """Return the curves of :data:`SHOWN` by condition and seed; empty if no MLflow has them.
+    """Return the curves of :data:`TRAINING_METRICS` by condition and seed; empty if no MLflow has them.
 
     Steps begin at one: the value at step s belongs to the batch of the s-th update.
     """
@@ -33,14 +33,14 @@ def load_training_curves(evidence: CampaignEvidence, store: Store | None) -> dic
         return curves
     client, parent = store
     cells = {name_run(*key): key for key in evidence.runs}
-    made = {key: _read_mlflow_run_id(evidence, key) for key in evidence.runs}
+    run_ids = {key: _read_mlflow_run_id(evidence, key) for key in evidence.runs}
     children = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}' and attributes.status = 'FINISHED'"
     oldest_first = ["attributes.start_time ASC"]
     for run in client.search_runs([parent.info.experiment_id], children, max_results=50_000, order_by=oldest_first):
         key = cells.get(run.data.tags.get("cell"))
         # Of two runs of a cell one made the files: that of the folder, or the later one where no folder says.
-        if key and made[key] in (None, run.info.run_id):
-            histories = {name: client.get_metric_history(run.info.run_id, name) for name in SHOWN}
+        if key and run_ids[key] in (None, run.info.run_id):
+            histories = {name: client.get_metric_history(run.info.run_id, name) for name in TRAINING_METRICS}
             curves[key] = {
                 name: {point.step + 1: point.value for point in history}
                 for name, history in histories.items()
@@ -51,8 +51,8 @@ def load_training_curves(evidence: CampaignEvidence, store: Store | None) -> dic
 
 def _read_mlflow_run_id(evidence: CampaignEvidence, key: tuple[str, int]) -> str | None:
     """Return the MLflow run that the files of a run belong to; None if they do not name one."""
-    to = MLflowDestination.load(RunSpec(*key, evidence.ledger.path.parent).run_folder.tracking)
-    return to.run_id if to else None
+    destination = MLflowDestination.load(RunSpec(*key, evidence.ledger.path.parent).run_folder.tracking)
+    return destination.run_id if destination else None
 
 
 def find_campaign_mlflow_run(evidence: CampaignEvidence) -> Store | None:

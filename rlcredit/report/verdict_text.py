@@ -1,6 +1,6 @@
 """What a verdict means, said where the verdict stands."""
 
-from rlcredit.report.condition_comparison import FEWEST
+from rlcredit.report.condition_comparison import FEWEST_PAIRS
 
 
 def explain_verdict(verdict: str, margin: float) -> str:
@@ -19,7 +19,7 @@ def explain_verdict(verdict: str, margin: float) -> str:
     """
     points = f"{100 * margin:g} pp"
     if verdict.endswith("cannot reach a verdict"):
-        return f"Below {FEWEST} pairs no test reaches 5 %, however large the difference is."
+        return f"Below {FEWEST_PAIRS} pairs no test reaches 5 %, however large the difference is."
     meanings = {
         "better": "The difference is shown to be above zero.",
         "worse": "The difference is shown to be below zero.",

@@ -12,12 +12,12 @@ from typing import Any, BinaryIO
 
 import torch
 
-from rlcredit.run_folder.layout import LAST
+from rlcredit.run_folder.layout import LAST_CHECKPOINT
 
-SEAL = b"rlcredit sha256 "
+_SEAL_PREFIX = b"rlcredit sha256 "
 """Start of the archive comment of a checkpoint; the digest follows."""
 
-_SEALED = len(SEAL) + 64
+_SEALED = len(_SEAL_PREFIX) + 64
 _LENGTH = _SEALED.to_bytes(2, "little")
 """The field before an archive's comment, which says how long it is."""
 
@@ -35,17 +35,17 @@ def write_sealed_checkpoint(checkpoint: dict[str, Any], file: BinaryIO) -> None:
     size = file.seek(0, os.SEEK_END) - len(_LENGTH)
     digest = _digest_leading_bytes(file, size)
     file.seek(size)
-    file.write(_LENGTH + SEAL + digest)
+    file.write(_LENGTH + _SEAL_PREFIX + digest)
 
 
 def find_checkpoint_damage(path: Path) -> str | None:
-    """Return what is wrong with a checkpoint file; None if it is intact."""
+    """Return the damage of a checkpoint file; None if it is intact."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END) - _SEALED - len(_LENGTH)
             file.seek(max(size, 0))
             seal = file.read()
-            if size < 0 or not seal.startswith(_LENGTH + SEAL):
+            if size < 0 or not seal.startswith(_LENGTH + _SEAL_PREFIX):
                 return "it is cut short, or no checkpoint of a run"
             return None if seal.endswith(_digest_leading_bytes(file, size)) else "its checksum is wrong"
     except OSError as error:
@@ -61,7 +61,7 @@ def _digest_leading_bytes(file: BinaryIO, size: int) -> bytes:
     return sha256.hexdigest().encode()
 
 
-UNREADABLE = (
+_UNREADABLE_ERRORS = (
     *(UnpicklingError, RuntimeError, EOFError, OSError, ValueError, TypeError, LookupError, AttributeError),
     *(AssertionError, ArithmeticError, MemoryError, ImportError, zipfile.BadZipFile, NotImplementedError),
 )
@@ -69,7 +69,7 @@ UNREADABLE = (
 
 _NAMED = re.compile(r"step=(\d{1,15})$")
 
-TYPES = {"state_dict": dict, "parameters": dict, "global_step": int, "run_name": str}
+_ENTRY_TYPES = {"state_dict": dict, "parameters": dict, "global_step": int, "run_name": str}
 """Of the entries that a run is continued by."""
 
 
@@ -83,17 +83,17 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if problem := find_checkpoint_damage(path):
         raise ValueError(f"{path} is damaged: {problem}.")
     try:
-        with zipfile.ZipFile(path) as packed:
-            if any(part.file_size > part.compress_size for part in packed.infolist()):
+        with zipfile.ZipFile(path) as archive:
+            if any(part.file_size > part.compress_size for part in archive.infolist()):
                 raise ValueError("its parts are compressed, which no checkpoint's are")
         with warnings.catch_warnings(action="ignore"):  # of unusual pickles, which the error names
             content = torch.load(path, map_location="cpu", weights_only=True)
-    except UNREADABLE as error:
+    except _UNREADABLE_ERRORS as error:
         detail = f": {error}" if type(error) is ValueError else ""
         raise ValueError(f"{path} is not a checkpoint ({type(error).__name__}{detail}).") from None
     if not isinstance(content, dict) or type(content.get("global_step")) is not int:
         raise ValueError(f"{path} is not a checkpoint of a run.")
-    for name, kind in TYPES.items():
+    for name, kind in _ENTRY_TYPES.items():
         if not isinstance(content.get(name, kind()), kind):
             raise ValueError(f"{path} is not a checkpoint of a run: {name} is {content[name]!r:.80}.")
     return content
@@ -106,21 +106,23 @@ def find_newest_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
     file that it is a second name of.
     """
     paths = sorted(
-        folder.glob("*.ckpt"), key=lambda path: (_find_checkpoint_step(path), path.name == LAST), reverse=True
+        folder.glob("*.ckpt"),
+        key=lambda path: (_find_checkpoint_step(path), path.name == LAST_CHECKPOINT),
+        reverse=True,
     )
-    damaged: list[str] = []
+    problems: list[str] = []
     for path in paths:
         if (problem := find_checkpoint_damage(path)) is None:
-            return path, damaged
-        damaged.append(f"{path} is damaged: {problem}.")
-    return None, damaged
+            return path, problems
+        problems.append(f"{path} is damaged: {problem}.")
+    return None, problems
 
 
 def _find_checkpoint_step(path: Path) -> float:
     """Return the step of a checkpoint, from its name if that says it; infinity if nothing does, so that it is named."""
-    twins = [path, *(other for other in path.parent.glob("*.ckpt") if other.exists() and other.samefile(path))]
-    said = [int(match[1]) for twin in twins if (match := _NAMED.search(twin.stem))]
+    twins = [path, *(sibling for sibling in path.parent.glob("*.ckpt") if sibling.exists() and sibling.samefile(path))]
+    steps = [int(match[1]) for twin in twins if (match := _NAMED.search(twin.stem))]
     try:
-        return said[0] if said else read_checkpoint(path)["global_step"]
+        return steps[0] if steps else read_checkpoint(path)["global_step"]
     except ValueError:
         return math.inf

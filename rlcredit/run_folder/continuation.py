@@ -7,7 +7,7 @@ from typing import Any
 
 from rlcredit.base.messages import print_message
 from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
-from rlcredit.run_folder.layout import LAST, RunFolder
+from rlcredit.run_folder.layout import LAST_CHECKPOINT, RunFolder
 
 
 def resolve_ckpt_path(ckpt_path: str | None, folder: Path) -> tuple[Path | None, dict[str, Any]]:
@@ -28,15 +28,15 @@ def resolve_ckpt_path(ckpt_path: str | None, folder: Path) -> tuple[Path | None,
         path = Path(ckpt_path)
         if not path.is_dir():
             return path, _read_ckpt_path(path)
-        inside = RunFolder(path).checkpoints
-        ckpt_path, folder = "last", inside if inside.is_dir() else path
-    path, damaged = find_newest_checkpoint(folder)
-    for problem in damaged if path else ():
+        run_checkpoints = RunFolder(path).checkpoints
+        ckpt_path, folder = "last", run_checkpoints if run_checkpoints.is_dir() else path
+    path, problems = find_newest_checkpoint(folder)
+    for problem in problems if path else ():
         print_message(f"warning: {problem} Continuing from {path}.")
     if path is not None:
         return path, _read_ckpt_path(path)
-    if ckpt_path == "last" or damaged:
-        raise ValueError(f"ckpt_path: there is no checkpoint {folder / LAST}. {' '.join(damaged)}".rstrip())
+    if ckpt_path == "last" or problems:
+        raise ValueError(f"ckpt_path: there is no checkpoint {folder / LAST_CHECKPOINT}. {' '.join(problems)}".rstrip())
     return None, {}
 
 
@@ -63,16 +63,16 @@ def refuse_foreign_checkpoint(checkpoint: Mapping[str, Any], parameters: Mapping
         ValueError: with what differs.
 
     """
-    before = checkpoint.get("parameters", {})
+    old_parameters = checkpoint.get("parameters", {})
     for name, value in parameters.items():
-        if name != "max_steps" and before.get(name, value) != value:
+        if name != "max_steps" and old_parameters.get(name, value) != value:
             raise ValueError(
-                f"ckpt_path: the checkpoint was made with {name} {before[name]!r}, but the configuration says "
+                f"ckpt_path: the checkpoint was made with {name} {old_parameters[name]!r}, but the configuration says "
                 f"{value!r}. Continue it as it was, or start anew without ckpt_path."
             )
-    if (done := checkpoint.get("global_step", 0)) % updates:
+    if (step := checkpoint.get("global_step", 0)) % updates:
         raise ValueError(
-            f"ckpt_path: the checkpoint was written after step {done}, inside a rollout of {updates} updates, "
+            f"ckpt_path: the checkpoint was written after step {step}, inside a rollout of {updates} updates, "
             "which it does not hold. Continue from another one."
         )
 
@@ -103,9 +103,9 @@ def _drop_checkpoint_options(args: Sequence[str]) -> list[str]:
         ['fit', '--threads=1']
 
     """
-    before = ["", *args]
+    flags = ["", *args]
     return [
         word
-        for flag, word in zip(before, args, strict=False)
+        for flag, word in zip(flags, args, strict=False)
         if flag != "--ckpt_path" and word not in ("--ckpt_path", "--replace") and not word.startswith("--ckpt_path=")
     ]

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from rlcredit.base.files import find_path_fault, lock_file
 
-LAST = "last.ckpt"
+LAST_CHECKPOINT = "last.ckpt"
 """The second name of the newest checkpoint."""
 
 _STEP = "step_{:06d}"
 
-SHOWN = ("completions", "heatmap", "postmortem", "probes", "signal", "tokens")
+_OUTPUT_FOLDERS = ("completions", "heatmap", "postmortem", "probes", "signal", "tokens")
 """Folders of tables, pictures and pages, of which each callback names the files in its own."""
 
 
@@ -57,7 +57,7 @@ class RunFolder:
         self.learning_curve = self.path / "learning_curve.png"
         self.adapter = self.path / "adapter"
         self.checkpoints = self.path / "checkpoints"
-        self.last_checkpoint = self.checkpoints / LAST
+        self.last_checkpoint = self.checkpoints / LAST_CHECKPOINT
         self.lock = self.path / "lock"
         self.process = self.path / "process.json"
         self.former_run = self.path / "former"
@@ -101,9 +101,9 @@ class RunFolder:
 
         """
         files = (self.config, self.parameters, self.record, self.tracking, self.status, self.lock, self.learning_curve)
-        folders = [self.held_out, self.checkpoints, self.former_run, *(self.path / name for name in SHOWN)]
+        folders = [self.held_out, self.checkpoints, self.former_run, *(self.path / name for name in _OUTPUT_FOLDERS)]
         folders += [self.adapter, self.adapter.with_name(f"{self.adapter.name}.part")]
-        for path in (*files, *folders, *(inside for folder in folders for inside in folder.rglob("*"))):
+        for path in (*files, *folders, *(descendant for folder in folders for descendant in folder.rglob("*"))):
             if fault := find_path_fault(path, self.path):
                 raise ValueError(f"{path} is {fault}. A run writes only into its own folder: put a copy there instead.")
 
@@ -119,7 +119,7 @@ class RunFolder:
                 yield file
         yield from (checkpoints or self.checkpoints).glob("*.ckpt")
         yield from self.held_out.glob("step_*.json")
-        for name in SHOWN:
+        for name in _OUTPUT_FOLDERS:
             yield from (self.path / name).glob("*step_*")
 
     def remove_contents(self, checkpoints: Path | None = None) -> None:
@@ -138,13 +138,14 @@ class RunFolder:
             return
         shutil.rmtree(self.former_run, ignore_errors=True)
         for path in list(self.list_contents(checkpoints)):
-            inside = path.relative_to(self.path) if path.is_relative_to(self.path) else Path("checkpoints", path.name)
-            (self.former_run / inside).parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(path, self.former_run / inside)
+            is_inside = path.is_relative_to(self.path)
+            target = self.former_run / (path.relative_to(self.path) if is_inside else Path("checkpoints", path.name))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(path, target)
         self._remove_emptied()
 
     def _remove_emptied(self) -> None:
-        for folder in (self.held_out, self.checkpoints, *(self.path / name for name in SHOWN)):
+        for folder in (self.held_out, self.checkpoints, *(self.path / name for name in _OUTPUT_FOLDERS)):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 
@@ -156,16 +157,16 @@ class RunFolder:
 
         """
         folder = checkpoints or self.checkpoints
-        saved = sorted((path.name for path in folder.glob("*.ckpt")), key=lambda name: (len(name), name))
-        learned = [step for step in self.evaluated_steps() if step > 0]
+        names = sorted((path.name for path in folder.glob("*.ckpt")), key=lambda name: (len(name), name))
+        steps = [step for step in self.evaluated_steps() if step > 0]
         return [
             *(["its adapter"] if self.adapter.exists() else []),
-            *([f"{', '.join(saved)} in {folder}"] if saved else []),
-            *([f"evaluations up to step {learned[-1]}"] if learned else []),
+            *([f"{', '.join(names)} in {folder}"] if names else []),
+            *([f"evaluations up to step {steps[-1]}"] if steps else []),
         ]
 
     def read_progress(self) -> tuple[int, int] | None:
-        """Return how many steps have been taken, and of how many; None if nothing says so."""
+        """Return the numbers of steps taken and of all steps; None if nothing says so."""
         try:
             status = json.loads(self.status.read_text(encoding="utf-8"))
             return int(status["step"]), int(status["steps"])
@@ -179,8 +180,9 @@ class RunFolder:
 
     def remove_later_evaluations(self, step: int) -> None:
         """Remove the evaluations that were made after a step to which the run has gone back."""
-        for later in (evaluated for evaluated in self.evaluated_steps() if evaluated > step):
-            self.evaluation_file(later).unlink()
+        for evaluation_step in self.evaluated_steps():
+            if evaluation_step > step:
+                self.evaluation_file(evaluation_step).unlink()
 
     @contextlib.contextmanager
     def lock_folder(self) -> Iterator[None]:
@@ -190,9 +192,9 @@ class RunFolder:
             ValueError: another process writes here.
 
         """
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
             try:
-                held.enter_context(lock_file(self.lock))
+                stack.enter_context(lock_file(self.lock))
             except BlockingIOError:
                 raise ValueError(
                     f"another process writes to {self.path}. Wait for it or end it, or choose another --condition."

@@ -37,7 +37,7 @@ def pass_at_k(completions: int, correct: ArrayLike, k: int) -> NDArray[np.float6
     return 1 - np.where(factors > wrong, 1 - k / factors, 1.0).clip(min=0).prod(-1)
 
 
-EXACT = 50
+_MAX_EXACT_COMPLETIONS = 50
 """Completions up to which floats count subsets exactly; beyond, Python's integers do, several times slower."""
 
 
@@ -80,25 +80,25 @@ def majority_at_k(right: int, wrong: Sequence[int], completions: int, k: int) ->
     return float(won / comb(completions, k))
 
 
-def _winning_vote_ways(wrong: Sequence[int], mute: int, votes: int, others: int) -> float:
+def _winning_vote_ways(wrong: Sequence[int], mute: int, votes: int, voters: int) -> float:
     """Count the subsets of other votes in which no answer gets more votes; with t tied answers each counts 1 / t.
 
     Args:
         wrong: Completions with each wrong answer.
         mute: Completions without an answer.
         votes: Number of votes for the right answer.
-        others: Number of completions with another answer, or none, that take part.
+        voters: Number of completions with another answer, or none, that take part.
 
     """
     # ways[t, m]: with t answers level with the right one, and m completions taking part.
-    most = min(len(wrong), others // votes)
-    kind = np.float64 if mute + sum(wrong) <= EXACT else np.object_
-    ways: NDArray[Any] = np.zeros((most + 1, others + 1), dtype=kind)
-    ways[0, : mute + 1] = [comb(mute, number) for number in range(min(mute, others) + 1)]
+    tie_limit = min(len(wrong), voters // votes)
+    kind = np.float64 if mute + sum(wrong) <= _MAX_EXACT_COMPLETIONS else np.object_
+    ways: NDArray[Any] = np.zeros((tie_limit + 1, voters + 1), dtype=kind)
+    ways[0, : mute + 1] = [comb(mute, number) for number in range(min(mute, voters) + 1)]
     for size in wrong:
-        added = np.zeros_like(ways)
-        for number in range(min(size, votes, others) + 1):
-            level, chosen = int(number == votes), comb(size, number)
-            added[level:, number:] += chosen * ways[: len(ways) - level, : others + 1 - number]
-        ways = added
-    return sum(count / (1 + level) for level, count in enumerate(ways[:, others]))
+        next_ways = np.zeros_like(ways)
+        for number in range(min(size, votes, voters) + 1):
+            level, subsets = int(number == votes), comb(size, number)
+            next_ways[level:, number:] += subsets * ways[: len(ways) - level, : voters + 1 - number]
+        ways = next_ways
+    return sum(count / (1 + level) for level, count in enumerate(ways[:, voters]))

@@ -28,9 +28,9 @@ def holm_adjusted_p(ps: ArrayLike) -> NDArray[np.float64]:
     """
     row = np.asarray(ps, dtype=np.float64)
     order = row.argsort()
-    adjusted = np.empty_like(row)
-    adjusted[order] = np.maximum.accumulate(row[order] * np.arange(len(row), 0, -1)).clip(max=1)
-    return adjusted
+    holm_ps = np.empty_like(row)
+    holm_ps[order] = np.maximum.accumulate(row[order] * np.arange(len(row), 0, -1)).clip(max=1)
+    return holm_ps
 
 
 def benjamini_hochberg_adjusted_p(ps: ArrayLike) -> NDArray[np.float64]:

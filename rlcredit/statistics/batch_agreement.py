@@ -21,24 +21,25 @@ def batch_gradients(prompts: ArrayLike, size: int) -> Array:
     return rows[: len(rows) // size * size].reshape(-1, size, rows.shape[-1]).sum(1)
 
 
-def mean_cosines(first: Array, second: Array) -> Array:
+def mean_cosines(gradients: Array, other_gradients: Array) -> Array:
     """Return the mean cosine between different batches of two kinds of gradients, then that without each batch.
 
     Batches of one number are of the same prompts and are not compared: their noise is common.
 
     Args:
-        first: Gradients of batches, shape ``(B, D)``.
-        second: Gradients of the same batches, of the other kind; may be the same tensor.
+        gradients: Gradients of batches, shape ``(B, D)``.
+        other_gradients: Gradients of the same batches, of the other kind; may be the same tensor.
 
     Returns:
         Over all, then with each batch left out, shape ``(B + 1,)``.
 
     """
-    matrix = unit_gradients(first) @ unit_gradients(second).T
-    number, same = len(matrix), matrix.diagonal()
-    total = matrix.sum() - same.sum()
-    without = total - (matrix.sum(0) + matrix.sum(1) - 2 * same)
-    return np.append(total / (number * (number - 1)), without / ((number - 1) * (number - 2)))
+    matrix = unit_gradients(gradients) @ unit_gradients(other_gradients).T
+    number = len(matrix)
+    self_cosines = matrix.diagonal()
+    total = matrix.sum() - self_cosines.sum()
+    jackknife_sums = total - (matrix.sum(0) + matrix.sum(1) - 2 * self_cosines)
+    return np.append(total / (number * (number - 1)), jackknife_sums / ((number - 1) * (number - 2)))
 
 
 def unit_gradients(gradients: Array) -> Array:
@@ -63,7 +64,7 @@ def agreement_and_direction(gradients: Array, baseline: Array) -> tuple[Array, A
         Three rows as of :func:`mean_cosines`; the direction is NaN where an agreement is not positive.
 
     """
-    own, base = mean_cosines(gradients, gradients), mean_cosines(baseline, baseline)
+    agreement, baseline_agreement = mean_cosines(gradients, gradients), mean_cosines(baseline, baseline)
     with np.errstate(invalid="ignore", divide="ignore"):
-        direction = mean_cosines(gradients, baseline) / np.sqrt(own * base)
-    return own, own - base, direction
+        direction = mean_cosines(gradients, baseline) / np.sqrt(agreement * baseline_agreement)
+    return agreement, agreement - baseline_agreement, direction

@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-FALL = 0.1
+COLLAPSE_FALL = 0.1
 """Further than this below the median of its condition, in proportions, a run has collapsed."""
 
 
-def collapsed_run_mask(values: ArrayLike, fall: float = FALL) -> NDArray[np.bool_]:
+def collapsed_run_mask(values: ArrayLike, fall: float = COLLAPSE_FALL) -> NDArray[np.bool_]:
     """Mark the runs that end far below the median of their condition.
 
     A mean and Student's interval describe runs that spread; with one collapse of 20 pp among ten runs that agree

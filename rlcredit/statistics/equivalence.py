@@ -52,7 +52,8 @@ def equivalence_test(test: TTest, margin: float, alpha: float = 0.05) -> Equival
     """
     if margin <= 0:
         raise ValueError(f"Equivalence expects margin > 0, got {margin}. State the largest difference to ignore.")
-    below, above = (t_test(test.difference + shift, test.standard_error, test.df) for shift in (margin, -margin))
-    p = float(max(special.stdtr(test.df, [-below.statistic, above.statistic])))
+    lower_test = t_test(test.difference + margin, test.standard_error, test.df)
+    upper_test = t_test(test.difference - margin, test.standard_error, test.df)
+    p = float(max(special.stdtr(test.df, [-lower_test.statistic, upper_test.statistic])))
     interval = t_test(test.difference, test.standard_error, test.df, level=1 - 2 * alpha).interval
     return EquivalenceTest(p, interval, margin)

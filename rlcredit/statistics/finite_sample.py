@@ -27,6 +27,7 @@ def finite_sample(values: ArrayLike, fewest: int, purpose: str) -> NDArray[np.fl
     if row.ndim != 1 or len(row) < fewest:
         raise ValueError(f"{purpose} needs a row of at least {fewest} values, got shape {row.shape}. Run more seeds.")
     if not np.isfinite(row).all():
-        at = int(np.flatnonzero(~np.isfinite(row))[0])
-        raise ValueError(f"{purpose} needs finite values, got {row[at]} at {at}. Repeat that run, or drop its pair.")
+        index = int(np.flatnonzero(~np.isfinite(row))[0])
+        problem = f"{purpose} needs finite values, got {row[index]} at {index}"
+        raise ValueError(f"{problem}. Repeat that run, or drop its pair.")
     return row

@@ -30,14 +30,14 @@ class GridChoice:
             ['flat: x 4 is the highest of its grid; a higher one may be better.', 'flat: x 2 is tied with x 4.']
 
         """
-        further = {"lowest": "lower", "highest": "higher"}
+        directions = {"lowest": "lower", "highest": "higher"}
         sentences = []
         if self.edge:
-            beyond = f"a {further[self.edge]} one may be better"
+            beyond = f"a {directions[self.edge]} one may be better"
             sentences.append(f"{name}: x {self.best:g} is the {self.edge} of its grid; {beyond}.")
         if self.tied:
-            tied = " and ".join(f"x {value:g}" for value in self.tied)
-            sentences.append(f"{name}: {tied} {'is' if len(self.tied) == 1 else 'are'} tied with x {self.best:g}.")
+            ties = " and ".join(f"x {value:g}" for value in self.tied)
+            sentences.append(f"{name}: {ties} {'is' if len(self.tied) == 1 else 'are'} tied with x {self.best:g}.")
         return sentences
 
 
@@ -54,10 +54,10 @@ def choose_grid_value(results: Mapping[float, Sequence[float]]) -> GridChoice:
     """
     rows = {value: np.asarray(runs, dtype=np.float64) for value, runs in sorted(results.items())}
     best = max(rows, key=lambda value: rows[value].mean())
-    tied = []
+    ties = []
     for value, row in rows.items():
         differences = rows[best] - row
         if value != best and len(row) > 1 and differences.mean() <= differences.std(ddof=1) / np.sqrt(len(row)):
-            tied.append(value)
+            ties.append(value)
     ends = {min(rows): "lowest", max(rows): "highest"} if len(rows) > 1 else {}
-    return GridChoice(best, ends.get(best), tuple(tied))  # pyright: ignore[reportArgumentType]
+    return GridChoice(best, ends.get(best), tuple(ties))  # pyright: ignore[reportArgumentType]

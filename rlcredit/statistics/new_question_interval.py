@@ -11,7 +11,7 @@ from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs
 from rlcredit.statistics.t_test import paired_t_test
 
 
-def new_question_interval(outcomes: ArrayLike, fixed: Interval | None = None, level: float = 0.95) -> Interval:
+def new_question_interval(outcomes: ArrayLike, run_interval: Interval | None = None, level: float = 0.95) -> Interval:
     r"""Return an interval of the mean that holds for new runs, new questions and new samples alike.
 
     With the interval :math:`(l, u)` for new runs on these questions, the mean m and, by the two-way analysis of
@@ -38,7 +38,7 @@ def new_question_interval(outcomes: ArrayLike, fixed: Interval | None = None, le
         outcomes: 0/1 verdicts of the same questions in every run, shape ``(R, P, S)`` of runs, questions and samples;
             or differences of two such arrays with common seeds and questions. For questions that differ between runs
             take the interval of ``paired_t_test`` over the means of runs.
-        fixed: Interval of the same mean for these questions; Student's over the means of runs if None.
+        run_interval: Interval of the same mean for these questions; Student's over the means of runs if None.
         level: Confidence level of the interval.
 
     Raises:
@@ -52,17 +52,18 @@ def new_question_interval(outcomes: ArrayLike, fixed: Interval | None = None, le
 
     """
     table = _run_question_means(outcomes, fewest_sign_flip_pairs(1 - level))
-    if fixed is None:
-        fixed = paired_t_test(table.mean(1), level).interval
+    if run_interval is None:
+        run_interval = paired_t_test(table.mean(1), level).interval
     mean, (runs, questions) = float(table.mean()), table.shape
     of_runs, of_questions = (table.mean(axis) - mean for axis in (1, 0))
-    rest = table - mean - of_runs[:, None] - of_questions
+    residual = table - mean - of_runs[:, None] - of_questions
     v_runs = (of_runs**2).sum() / runs / (runs - 1)
     v_questions = (of_questions**2).sum() / questions / (questions - 1)
-    v_rest = (rest**2).sum() / table.size / ((runs - 1) * (questions - 1))
-    added = math.sqrt(max(0.0, v_questions - min(v_runs, v_rest)))
-    reach = float(special.stdtrit(questions - 1, (1 + level) / 2)) * added
-    return Interval(mean - math.hypot(mean - fixed.low, reach), mean + math.hypot(fixed.high - mean, reach), level)
+    v_rest = (residual**2).sum() / table.size / ((runs - 1) * (questions - 1))
+    deviation = math.sqrt(max(0.0, v_questions - min(v_runs, v_rest)))
+    reach = float(special.stdtrit(questions - 1, (1 + level) / 2)) * deviation
+    low, high, _ = run_interval
+    return Interval(mean - math.hypot(mean - low, reach), mean + math.hypot(high - mean, reach), level)
 
 
 def _run_question_means(outcomes: ArrayLike, fewest: int) -> NDArray[np.float64]:

@@ -75,8 +75,8 @@ def sign_flip_paired_test(differences: ArrayLike) -> PairedTest:
     test = paired_t_test(differences)
     row = finite_sample(differences, fewest=2, purpose="A sign-flip test")
     if len(row) >= fewest_sign_flip_pairs(1 - test.interval.level):
-        flipped = sign_flip_interval(row, test.interval.level)
-        ends = min(test.interval.low, flipped.low), max(test.interval.high, flipped.high)
+        flip_interval = sign_flip_interval(row, test.interval.level)
+        ends = min(test.interval.low, flip_interval.low), max(test.interval.high, flip_interval.high)
         test = replace(test, interval=Interval(*ends, test.interval.level))
     return PairedTest(test, sign_flip_p(row), 1.0)
 
@@ -129,7 +129,7 @@ def conclude_paired_family(
     alpha: float = 0.05,
     remedy: str = "a new campaign needs {} seeds",
 ) -> list[PairedConclusion | None]:
-    """Say what the paired differences of every member of a family show, where more is better.
+    """Conclude from the paired differences of every member of a family, where more is better.
 
     Both p-values are corrected by Holm for the family. Then, in this order, so that exactly one is said:
 
@@ -161,20 +161,20 @@ def conclude_paired_family(
         undecided: a new campaign needs 99 seeds
 
     """
-    ps = holm_adjusted_p([each.p if each else 1.0 for each in family]).tolist()
-    p_equivalences = holm_adjusted_p([each.p_equivalence if each else 1.0 for each in family]).tolist()
+    ps = holm_adjusted_p([member.p if member else 1.0 for member in family]).tolist()
+    p_equivalences = holm_adjusted_p([member.p_equivalence if member else 1.0 for member in family]).tolist()
     margins = [margin] * len(family) if isinstance(margin, (int, float)) else margin
     conclusions: list[PairedConclusion | None] = []
-    for each, p, p_equivalence, least in zip(family, ps, p_equivalences, margins, strict=True):
-        if each is None:
+    for member, p, p_equivalence, member_margin in zip(family, ps, p_equivalences, margins, strict=True):
+        if member is None:
             conclusions.append(None)
             continue
         if p_equivalence <= alpha:
-            words = f"equivalent within {100 * least:g} pp"
+            words = f"equivalent within {100 * member_margin:g} pp"
         elif p <= alpha:
-            words = "better" if each.test.difference > 0 else "worse"
+            words = "better" if member.test.difference > 0 else "worse"
         else:
-            words = f"undecided: {remedy.format(each.pairs_to_decide(least, alpha / len(family)))}"
+            words = f"undecided: {remedy.format(member.pairs_to_decide(member_margin, alpha / len(family)))}"
         conclusions.append(PairedConclusion(p, p_equivalence, words))
     return conclusions
 

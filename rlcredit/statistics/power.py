@@ -34,8 +34,8 @@ def t_test_power(effect: float, seeds: int, conditions: int = 2, alpha: float = 
         )
     df, shift = conditions * (seeds - 1), effect * math.sqrt(seeds / conditions)
     critical = special.stdtrit(df, 1 - alpha / 2)
-    missed = special.ncfdtr(1, df, shift**2, critical**2)  # t^2 is F: one number for both tails
-    return 1.0 if math.isnan(missed) else float(1 - missed)  # not a number where it is below 1e-190
+    miss_rate = special.ncfdtr(1, df, shift**2, critical**2)  # t^2 is F: one number for both tails
+    return 1.0 if math.isnan(miss_rate) else float(1 - miss_rate)  # not a number where it is below 1e-190
 
 
 def seeds_needed(effect: float, power: float = 0.8, conditions: int = 2, alpha: float = 0.05) -> int:

@@ -43,14 +43,14 @@ def ratio_of_means(numerators: ArrayLike, denominators: ArrayLike, level: float 
     x, y = (finite_sample(row, fewest=2, purpose="A ratio of means") for row in (numerators, denominators))
     if len(x) != len(y):
         raise ValueError(f"{len(x)} numerators and {len(y)} denominators are not of the same runs. Give pairs.")
-    top, below = float(x.mean()), float(y.mean())
-    if below == 0:
+    top, bottom = float(x.mean()), float(y.mean())
+    if bottom == 0:
         raise ValueError("The denominators have mean zero: there is nothing to have a share of.")
     reach = float(special.stdtrit(len(x) - 1, (1 + level) / 2)) ** 2 / len(x)
-    square = below**2 - reach * float(y.var(ddof=1))
-    cross = top * below - reach * float((x - top) @ (y - below)) / (len(x) - 1)
+    square = bottom**2 - reach * float(y.var(ddof=1))
+    cross = top * bottom - reach * float((x - top) @ (y - bottom)) / (len(x) - 1)
     constant = top**2 - reach * float(x.var(ddof=1))
     if square <= 0:
-        return RatioEstimate(top / below, Interval(-math.inf, math.inf, level))
+        return RatioEstimate(top / bottom, Interval(-math.inf, math.inf, level))
     half = math.sqrt(max(cross**2 - square * constant, 0.0))
-    return RatioEstimate(top / below, Interval((cross - half) / square, (cross + half) / square, level))
+    return RatioEstimate(top / bottom, Interval((cross - half) / square, (cross + half) / square, level))

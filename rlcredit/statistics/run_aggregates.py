@@ -25,7 +25,7 @@ def interquartile_mean(scores: ArrayLike) -> float:
 
 
 def probability_of_improvement(condition: ArrayLike, baseline: ArrayLike) -> float:
-    r"""Return how often a run of a condition beats one of the baseline, a tie counting one half.
+    r"""Return the share of pairs in which a run of a condition beats one of the baseline, a tie counting one half.
 
     .. math:: \frac{1}{N M} \sum_{i=1}^{N} \sum_{j=1}^{M} \left(1[x_i > y_j] + \tfrac12 1[x_i = y_j]\right)
 
@@ -68,10 +68,12 @@ def learning_curve_area(steps: ArrayLike, values: ArrayLike) -> NDArray[np.float
         0.35
 
     """
-    at = np.asarray(steps, dtype=np.float64)
-    if len(at) < 2 or (np.diff(at) <= 0).any():
-        raise ValueError(f"An area needs at least two increasing steps, got {at.tolist()}. Sort them, drop repeats.")
-    return np.trapezoid(np.asarray(values, dtype=np.float64), at, axis=-1) / (at[-1] - at[0])
+    positions = np.asarray(steps, dtype=np.float64)
+    if len(positions) < 2 or (np.diff(positions) <= 0).any():
+        raise ValueError(
+            f"An area needs at least two increasing steps, got {positions.tolist()}. Sort them, drop repeats."
+        )
+    return np.trapezoid(np.asarray(values, dtype=np.float64), positions, axis=-1) / (positions[-1] - positions[0])
 
 
 def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
@@ -82,11 +84,11 @@ def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
         (15.0, inf)
 
     """
-    before: tuple[int, float] | None = None
+    point: tuple[int, float] | None = None
     for step, value in sorted(curve.items()):
         if value >= threshold:
-            if before is None:
+            if point is None:
                 return float(step)
-            return before[0] + (step - before[0]) * (threshold - before[1]) / (value - before[1])
-        before = (step, value)
+            return point[0] + (step - point[0]) * (threshold - point[1]) / (value - point[1])
+        point = (step, value)
     return float("inf")

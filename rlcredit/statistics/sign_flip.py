@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from rlcredit.statistics.finite_sample import finite_sample
 from rlcredit.statistics.intervals import Interval
 
-ENUMERATED = 20
+MAX_ENUMERATED_PAIRS = 20
 """Most pairs whose 2^n sign patterns are all visited."""
 
 
@@ -36,11 +36,11 @@ def sign_flip_p(differences: ArrayLike, draws: int = 100_000, seed: int = 0) -> 
     """
     row = finite_sample(differences, fewest=1, purpose="A sign-flip test")
     tolerance = 1e-9 * np.abs(row).sum()  # sums of the same numbers in another order, or rounded, are ties
-    reached = abs(row.sum()) - tolerance
-    if len(row) <= ENUMERATED:
-        return float((np.abs(_signed_sums(row)) >= reached).mean())
+    limit = abs(row.sum()) - tolerance
+    if len(row) <= MAX_ENUMERATED_PAIRS:
+        return float((np.abs(_signed_sums(row)) >= limit).mean())
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (draws, len(row)))
-    return float((1 + (np.abs(signs @ row) >= reached).sum()) / (1 + draws))
+    return float((1 + (np.abs(signs @ row) >= limit).sum()) / (1 + draws))
 
 
 def sign_flip_interval(differences: ArrayLike, level: float = 0.95, draws: int = 100_000, seed: int = 0) -> Interval:
@@ -68,13 +68,13 @@ def sign_flip_interval(differences: ArrayLike, level: float = 0.95, draws: int =
     row = finite_sample(differences, fewest=1, purpose="A sign-flip interval")
     if len(row) < fewest_sign_flip_pairs(1 - level):
         raise ValueError(f"{len(row)} pairs have no sign-flip interval of level {level:g}. Run more seeds.")
-    if len(row) <= ENUMERATED:
+    if len(row) <= MAX_ENUMERATED_PAIRS:
         sums, sizes = np.zeros(1), np.zeros(1)
         for value in row:
             sums, sizes = np.concatenate([sums, sums + value]), np.concatenate([sizes, sizes + 1])
     else:
-        chosen = np.random.default_rng(seed).random((draws, len(row))) < 0.5
-        sums, sizes = chosen @ row, chosen.sum(1)
+        subsets = np.random.default_rng(seed).random((draws, len(row))) < 0.5
+        sums, sizes = subsets @ row, subsets.sum(1)
     means = np.sort(sums[sizes > 0] / sizes[sizes > 0])
     place = math.floor((1 - level) / 2 * (len(means) + 1) + 1e-9) - 1
     return Interval(float(means[place]), float(means[-1 - place]), level)

@@ -99,10 +99,11 @@ def welch_t_test(condition: ArrayLike, baseline: ArrayLike, level: float = 0.95)
         (2.4495, 4.0, 0.0705)
 
     """
-    first, second = (finite_sample(runs, fewest=2, purpose="Welch's t") for runs in (condition, baseline))
-    dfs = [len(runs) - 1 for runs in (first, second)]
-    parts = [float(runs.var(ddof=1)) / len(runs) for runs in (first, second)]
-    return t_test(float(first.mean() - second.mean()), math.sqrt(sum(parts)), _satterthwaite_df(parts, dfs), level)
+    rows = [finite_sample(runs, fewest=2, purpose="Welch's t") for runs in (condition, baseline)]
+    dfs = [len(row) - 1 for row in rows]
+    parts = [float(row.var(ddof=1)) / len(row) for row in rows]
+    difference = float(rows[0].mean() - rows[1].mean())
+    return t_test(difference, math.sqrt(sum(parts)), _satterthwaite_df(parts, dfs), level)
 
 
 def mean_difference_t_test(tests: Sequence[TTest], level: float = 0.95) -> TTest:

@@ -67,8 +67,8 @@ def variance_components(outcomes: ArrayLike, factors: Mapping[str, ArrayLike]) -
     raw = {"residual": squares["residual"] / dfs["residual"]}
     rows = {name: len(values) / (code.max() + 1) for name, code in codes.items()}
     for name in reversed(codes):
-        nested = sum(rows[inner] * raw[inner] for inner in raw if name in outer.get(inner, []))
-        raw[name] = (squares[name] / dfs[name] - raw["residual"] - nested) / rows[name]
+        inner_variance = sum(rows[inner] * raw[inner] for inner in raw if name in outer.get(inner, []))
+        raw[name] = (squares[name] / dfs[name] - raw["residual"] - inner_variance) / rows[name]
     variances = {name: max(0.0, float(raw[name])) for name in [*factors, "residual"]}
     return VarianceComponents(variances, tuple(name for name in factors if raw[name] < 0))
 
@@ -83,19 +83,19 @@ def _outer_factors(codes: Mapping[str, Codes]) -> dict[str, list[str]]:
                 f"Variance components need a balanced table, got {counts.min()} to {counts.max()} outcomes per {name}. "
                 "Drop what some runs lack."
             )
-    for name, other in combinations(codes, 2):
-        levels = [int(codes[factor].max()) + 1 for factor in (name, other)]
-        counts = np.bincount(codes[name] * levels[1] + codes[other])
+    for name, inner in combinations(codes, 2):
+        levels = [int(codes[factor].max()) + 1 for factor in (name, inner)]
+        counts = np.bincount(codes[name] * levels[1] + codes[inner])
         counts = counts[counts > 0]
-        nested, crossed = len(counts) == levels[1], len(counts) == levels[0] * levels[1]
-        if np.ptp(counts) > 0 or not (nested or crossed):
+        is_nested, is_crossed = len(counts) == levels[1], len(counts) == levels[0] * levels[1]
+        if np.ptp(counts) > 0 or not (is_nested or is_crossed):
             raise ValueError(
                 f"Variance components need nested or evenly crossed factors, got {len(counts)} combinations of "
-                f"{levels[0]} {name} and {levels[1]} {other} with {counts.min()} to {counts.max()} outcomes each. "
+                f"{levels[0]} {name} and {levels[1]} {inner} with {counts.min()} to {counts.max()} outcomes each. "
                 "Repeat what some runs lack."
             )
-        if nested and levels[0] > 1:
-            outer[other].append(name)
+        if is_nested and levels[0] > 1:
+            outer[inner].append(name)
     return outer
 
 
@@ -103,14 +103,14 @@ def _sums_of_squares(
     values: NDArray[np.float64], codes: Mapping[str, Codes], outer: Mapping[str, list[str]]
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Return sums of squares and degrees of freedom by factor, and of the residual."""
-    left = values - values.mean()
+    residual = values - values.mean()
     effects, dfs = {}, {"residual": len(values) - 1}
     for name, code in codes.items():
-        means = np.bincount(code, left) / np.bincount(code)
+        means = np.bincount(code, residual) / np.bincount(code)
         effects[name] = means[code]
-        left = left - means[code]
+        residual = residual - means[code]
         dfs[name] = int(code.max()) - sum(dfs[factor] for factor in outer[name])
         dfs["residual"] -= dfs[name]
         if dfs[name] < 1:
             raise ValueError(f"{name} has no level of its own beside {outer[name] or 'the mean'}. Leave it out.")
-    return {name: float((effect**2).sum()) for name, effect in (effects | {"residual": left}).items()}, dfs
+    return {name: float((effect**2).sum()) for name, effect in (effects | {"residual": residual}).items()}, dfs

@@ -17,17 +17,17 @@ from rlcredit.outputs.checkpoints import Checkpoints
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.step_state import Phase
 
-GRACE = 20.0
+GRACE_SECONDS = 20.0
 """Seconds that a step or an evaluation may go on after a signal; schedulers kill after thirty."""
 
-HEEDED = (*ENDING, signal.SIGUSR1)
+_HANDLED_SIGNALS = (*ENDING, signal.SIGUSR1)
 
 
 class SignalHandler:
     """Turns the first signal into a :class:`SignalInterrupt` as soon as no update is half done.
 
     While completions are sampled nothing changes, so the run stops at once. In an update it stops after the step. A
-    second signal, or the end of ``GRACE`` seconds, stops it anywhere; its newest checkpoint is then an earlier one.
+    second signal, or the end of ``GRACE_SECONDS``, stops it anywhere; its newest checkpoint is then an earlier one.
     After the last step only an evaluation is stopped; the results are written, if they take no longer than that.
     Once a run ends, for whatever reason, a signal interrupts nothing but waiting.
     """
@@ -45,7 +45,7 @@ class SignalHandler:
     def handle_signals(self) -> Iterator[None]:
         """Handle signals while a command runs, and restore the former handlers afterwards."""
         await_retry()
-        before = {number: signal.getsignal(number) for number in (*HEEDED, signal.SIGALRM)}
+        old_handlers = {number: signal.getsignal(number) for number in (*_HANDLED_SIGNALS, signal.SIGALRM)}
         self._reset()
         try:
             self.install_handlers()
@@ -53,7 +53,7 @@ class SignalHandler:
                 yield
         finally:
             self.begin_end()
-            for number, handler in before.items():
+            for number, handler in old_handlers.items():
                 signal.signal(number, handler)
 
     def begin_end(self) -> None:
@@ -80,7 +80,7 @@ class SignalHandler:
 
     def install_handlers(self) -> None:
         """Install the handlers, except for signals that the process was told to ignore (``nohup``)."""
-        for number in HEEDED:
+        for number in _HANDLED_SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
         signal.signal(signal.SIGALRM, self._raise_if_due)
@@ -95,8 +95,8 @@ class SignalHandler:
             if not self.waiting:
                 return
         elif self.caught is None:
-            self.caught, self.deadline = number, time.monotonic() + GRACE
-            signal.setitimer(signal.ITIMER_REAL, GRACE)
+            self.caught, self.deadline = number, time.monotonic() + GRACE_SECONDS
+            signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
             if not self._at_once:
                 return
         else:
@@ -107,10 +107,10 @@ class SignalHandler:
         """Raise the signal that was caught, now if no update is half done, or else when its time is over."""
         if self.caught is None or (self.ending and not self.waiting):
             return
-        left = self.deadline - time.monotonic()
-        if self._at_once or left <= 0:
+        remainder = self.deadline - time.monotonic()
+        if self._at_once or remainder <= 0:
             raise SignalInterrupt(self.caught)
-        signal.setitimer(signal.ITIMER_REAL, left)
+        signal.setitimer(signal.ITIMER_REAL, remainder)
 
     @property
     def _at_once(self) -> bool:
@@ -164,18 +164,19 @@ class GracefulStop(Callback):
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Save the last complete step, and whether its evaluation is pending."""
-        inside = trainer.global_step % cast("PolicyModule", pl_module).updates_per_rollout
-        alone = has_other_processes() and not self.agreed  # one of several processes cannot save without the others
-        whole = cast("PolicyModule", pl_module).state.phase.is_interruptible and not inside
-        if isinstance(exception, SignalInterrupt | EngineUnavailable) and whole and not alone:
+        has_half_rollout = trainer.global_step % cast("PolicyModule", pl_module).updates_per_rollout
+        # One of several processes cannot save without the others.
+        lacks_agreement = has_other_processes() and not self.agreed
+        is_whole = cast("PolicyModule", pl_module).state.phase.is_interruptible and not has_half_rollout
+        if isinstance(exception, SignalInterrupt | EngineUnavailable) and is_whole and not lacks_agreement:
             self.signals.stop_timer()  # a checkpoint that has been begun is finished
             self.checkpoints.save_once(trainer)
 
     def _stop_if_asked(self, trainer: Trainer) -> None:
         if trainer.global_step % _find_module(trainer).updates_per_rollout:
             return
-        received = torch.tensor(self.signals.caught or 0, device=trainer.strategy.root_device)
-        if sum_over_processes(received):  # by any process
+        signal_number = torch.tensor(self.signals.caught or 0, device=trainer.strategy.root_device)
+        if sum_over_processes(signal_number):  # by any process
             self.agreed = True
             _find_module(trainer).state.phase = Phase.BETWEEN_STEPS
             raise SignalInterrupt(self.signals.caught or signal.SIGTERM)

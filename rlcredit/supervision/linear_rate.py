@@ -57,11 +57,11 @@ class LinearRate(Callback):
 
 def find_token_budget(trainer: Trainer) -> TokenBudget | None:
     """Return the budget that ends a run, if it has one."""
-    return next((each for each in read_callbacks(trainer) if isinstance(each, TokenBudget)), None)
+    return next((callback for callback in read_callbacks(trainer) if isinstance(callback, TokenBudget)), None)
 
 
 def measure_used_share(trainer: Trainer) -> float:
-    """Return which share of its tokens, or else of its steps, a run has used before the current rollout."""
+    """Return the share of its tokens, or else of its steps, that a run has used before the current rollout."""
     budget = find_token_budget(trainer)
     if budget is None:
         return min(1.0, trainer.global_step / trainer.max_steps)

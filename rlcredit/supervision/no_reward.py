@@ -15,13 +15,13 @@ from rlcredit.formulas.groups import mixed_groups
 from rlcredit.training.module import PolicyModule
 from rlcredit.verification.verifiers import Verdict
 
-LOOKED_AT = 64
+_SAMPLE_SIZE = 64
 """Completions that are judged again, to find what most of them have in common."""
 
-SHOWN = 700
+_MAX_TEXT_LENGTH = 700
 """Characters of a text."""
 
-ADVICE = {
+_VERDICT_ADVICE = {
     Verdict.NO_ANSWER: (
         "They state no answer in a known format. Ask for one in data.instruction, for example "
         "'{question} End with #### and the number.', or name the one they use in data.answer_formats."
@@ -35,8 +35,10 @@ ADVICE = {
         "(model.sampling.completions)."
     ),
 }
-EQUAL = "If completions should differ in reward, look at the functions in data.rewards; see docs/howto/verifier.md."
-CUT = "Most were cut off before they ended: raise model.sampling.max_tokens."
+_EQUAL_ADVICE = (
+    "If completions should differ in reward, look at the functions in data.rewards; see docs/howto/verifier.md."
+)
+_CUT_ADVICE = "Most were cut off before they ended: raise model.sampling.max_tokens."
 
 
 class NoReward(Callback):
@@ -72,11 +74,11 @@ class NoReward(Callback):
             return
         module = cast("PolicyModule", pl_module)
         self.completions += len(batch.mask) * trainer.world_size
-        last = batch.step >= (self.rollouts - 1) * module.updates_per_rollout
+        is_last = batch.step >= (self.rollouts - 1) * module.updates_per_rollout
         differ = mixed_groups(batch.given_rewards, batch.group_size)
-        earned = bool(sum_over_processes((batch.correct if batch.task_rewards is None else differ).sum()) > 0)
-        self.watching = not (earned or last)
-        if last and not earned:
+        has_reward = bool(sum_over_processes((batch.correct if batch.task_rewards is None else differ).sum()) > 0)
+        self.watching = not (has_reward or is_last)
+        if is_last and not has_reward:
             rank_zero_only(print_message)(self.render_warning(batch, module, read_datamodule(trainer)))
 
     def _count_unjudged(self, rollout: Rollout) -> None:
@@ -90,7 +92,7 @@ class NoReward(Callback):
 
     def render_warning(self, rollout: Rollout, module: PolicyModule, task: Any) -> str:
         """Return the warning: prompt, completion, reference and verdict of a typical completion, and what to try."""
-        rows = range(min(LOOKED_AT, len(rollout.mask)))
+        rows = range(min(_SAMPLE_SIZE, len(rollout.mask)))
         completions = ["".join(rollout.tokens[row]) for row in rows]
         examples = [rollout.sources[row // rollout.group_size][1] for row in rows]
         verdicts = list(task.score(module.policy.prepend_thinking_mark(completions), examples).verdicts)
@@ -100,22 +102,23 @@ class NoReward(Callback):
         prompt = rollout.prompt_ids[row]
         prompt = prompt[policy.prompt_mask(prompt)]
         cut = (rollout.mask[: len(rows)].sum(-1) >= module.sampling.max_tokens).float().mean() > 0.5
-        shown = {
+        texts = {
             "prompt": policy.tokenizer.decode(prompt),
             "completion": completions[row],
             "reference": examples[row].reference,
             "verdict": kind.value,
         }
-        real = rollout.task_rewards is not None
-        if real:
-            shown["reward"] = f"{rollout.given_rewards[row].item():g}, as that of the other completions of its prompt"
-        lines = [f"  {name + ':':<11} {_shorten_text(text)}" for name, text in shown.items()]
-        first = f"the first {self.completions:,} completions"
-        said = f"{first} to each prompt have equal rewards" if real else f"none of {first} has earned a reward"
-        advice = EQUAL if real else CUT if cut and kind is Verdict.NO_ANSWER else ADVICE.get(kind, "")
-        return "\n".join([f"warning: {said}, so nothing is learnt. One of them:", *lines, advice])
+        subject = f"the first {self.completions:,} completions"
+        statement = f"none of {subject} has earned a reward"
+        advice = _CUT_ADVICE if cut and kind is Verdict.NO_ANSWER else _VERDICT_ADVICE.get(kind, "")
+        if rollout.task_rewards is not None:
+            texts["reward"] = f"{rollout.given_rewards[row].item():g}, as that of the other completions of its prompt"
+            statement = f"{subject} to each prompt have equal rewards"
+            advice = _EQUAL_ADVICE
+        lines = [f"  {name + ':':<11} {_shorten_text(text)}" for name, text in texts.items()]
+        return "\n".join([f"warning: {statement}, so nothing is learnt. One of them:", *lines, advice])
 
 
 def _shorten_text(text: str) -> str:
-    half = SHOWN // 2
-    return repr(text) if len(text) <= SHOWN else f"{text[:half]!r} ... {text[-half:]!r}"
+    half = _MAX_TEXT_LENGTH // 2
+    return repr(text) if len(text) <= _MAX_TEXT_LENGTH else f"{text[:half]!r} ... {text[-half:]!r}"

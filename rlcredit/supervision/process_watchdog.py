@@ -14,22 +14,22 @@ from rlcredit.base.messages import print_message
 from rlcredit.base.process_end import end_process
 from rlcredit.formulas.distributed import has_other_processes, rank_and_world_size
 
-SILENCE = 60.0
+SILENCE_SECONDS = 60.0
 """Seconds without a sign of life after which a process counts as lost; a stopped one gives none, a busy one does."""
 
-BEAT = 2.0
+HEARTBEAT_INTERVAL = 2.0
 """Seconds between two signs."""
 
-LOST = re.compile(r"gloo|nccl|connection (closed|reset|refused)|broken pipe|socket", re.IGNORECASE)
+_LOST_PEER = re.compile(r"gloo|nccl|connection (closed|reset|refused)|broken pipe|socket", re.IGNORECASE)
 """In the text of an error that an exchange with a lost process raises."""
 
-WAY_ON = (
+_CONTINUE_ADVICE = (
     "Its own message, if there is one, says why. To go on from the last checkpoint, or anew if there is none: the same "
     "command with --ckpt_path auto."
 )
 
 
-LEAVE = 20.0
+EXIT_SECONDS = 20.0
 """Seconds in which the first process may find out by itself that one it has started has ended."""
 
 
@@ -40,10 +40,10 @@ def end_failed_run(children: list[Any]) -> None:
         children: Processes that this one has started.
 
     """
-    time.sleep(LEAVE)  # an exchange that fails meanwhile names the step
+    time.sleep(EXIT_SECONDS)  # an exchange that fails meanwhile names the step
     for child in children:
         child.kill()
-    print_message(f"error: Another process of this run has ended. {WAY_ON}")
+    print_message(f"error: Another process of this run has ended. {_CONTINUE_ADVICE}")
     end_process(ProcessLost.status)
 
 
@@ -76,9 +76,9 @@ class ProcessWatchdog(Callback):
             ProcessLost: another process has ended.
 
         """
-        if self.watch is not None and isinstance(exception, RuntimeError) and LOST.search(str(exception)):
+        if self.watch is not None and isinstance(exception, RuntimeError) and _LOST_PEER.search(str(exception)):
             self.watch.stop()
-            message = f"Another process of this run has ended after step {trainer.global_step}. {WAY_ON}"
+            message = f"Another process of this run has ended after step {trainer.global_step}. {_CONTINUE_ADVICE}"
             if trainer.global_rank:  # the first one says it at its end
                 print_message(f"error: {message}")
             raise ProcessLost(message) from exception
@@ -96,7 +96,7 @@ class Heartbeat:
     def __init__(self, rank: int, world: int) -> None:
         self.rank = rank
         self.ended = threading.Event()
-        self.heard = dict.fromkeys((other for other in range(world) if other != rank), time.monotonic())
+        self.heard = dict.fromkeys((peer for peer in range(world) if peer != rank), time.monotonic())
         store: Any = dist.distributed_c10d._get_default_store()
         self.store = store.clone()  # whoever waits in a store holds up all that use it
         for work in (self._beat, self._guard):
@@ -111,15 +111,15 @@ class Heartbeat:
         signs: dict[int, bytes] = {}
         number = 0
         try:
-            while not self.ended.wait(BEAT):
+            while not self.ended.wait(HEARTBEAT_INTERVAL):
                 number += 1
                 self.store.set(f"alive/{self.rank}", str(number))
-                for other in self.heard:
-                    if not self.store.check([f"alive/{other}"]):
+                for peer in self.heard:
+                    if not self.store.check([f"alive/{peer}"]):
                         continue
-                    sign = self.store.get(f"alive/{other}")
-                    if signs.get(other) != sign or sign == b"done":
-                        signs[other], self.heard[other] = sign, time.monotonic()
+                    sign = self.store.get(f"alive/{peer}")
+                    if signs.get(peer) != sign or sign == b"done":
+                        signs[peer], self.heard[peer] = sign, time.monotonic()
             self.store.set(f"alive/{self.rank}", "done")
         except RuntimeError:
             return  # the store is gone, with the process that kept it: nothing more is heard
@@ -127,7 +127,8 @@ class Heartbeat:
     def _guard(self) -> None:
         """End this process when another has been silent for too long: the exchange that it waits in never ends."""
         while not self.ended.wait(1.0):
-            for other, heard in self.heard.items():
-                if time.monotonic() - heard > SILENCE:
-                    print_message(f"error: Process {other} of this run has given no sign for {SILENCE:.0f} s. {WAY_ON}")
+            for peer, heard in self.heard.items():
+                if time.monotonic() - heard > SILENCE_SECONDS:
+                    problem = f"Process {peer} of this run has given no sign for {SILENCE_SECONDS:.0f} s."
+                    print_message(f"error: {problem} {_CONTINUE_ADVICE}")
                     end_process(ProcessLost.status)

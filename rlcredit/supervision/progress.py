@@ -20,7 +20,7 @@ from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
-SHOWN = {
+_STEP_METRICS = {
     "train/solve_rate": ("solved", ".2f"),
     "train/entropy": ("entropy", ".3f"),
     "train/completion_length": ("length", ".0f"),
@@ -28,7 +28,7 @@ SHOWN = {
 }
 """Metrics beside a step, with their labels and formats."""
 
-COLUMNS = 100
+_WIDE_COLUMNS = 100
 """Columns of a terminal from which on there is room for clocks beside the numbers."""
 
 
@@ -51,53 +51,59 @@ class HeldOutLines(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Print the held-out result."""
         if not trainer.sanity_checking:
-            for asked in cast("Task", read_datamodule(trainer)).held_out_sets:
-                rates = _list_shown_metrics(trainer, pl_module, asked)
+            for question_set in cast("Task", read_datamodule(trainer)).held_out_sets:
+                rates = _list_shown_metrics(trainer, pl_module, question_set)
                 metrics = trainer.callback_metrics
-                shown = "   ".join(f"{name} {render_held_out_value(key, metrics)}" for name, key in rates)
-                self.print_line(f"{asked.name or 'held out'} after {trainer.global_step:>4} steps: {shown}")
+                text = "   ".join(f"{name} {render_held_out_value(key, metrics)}" for name, key in rates)
+                self.print_line(f"{question_set.name or 'held out'} after {trainer.global_step:>4} steps: {text}")
 
     @rank_zero_only
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Print what has been learnt; nothing where no step was taken."""
         if self.first_step is None or trainer.global_step == self.first_step:
             return
-        taken = trainer.global_step - self.first_step
-        spent = f"{trainer.global_step} steps, {format_duration(time.perf_counter() - self.started)}"
-        spent += f" for the last {taken}" if self.first_step else ""
-        for line in describe_held_out_gains(trainer, pl_module, spent):
+        step_count = trainer.global_step - self.first_step
+        cost = f"{trainer.global_step} steps, {format_duration(time.perf_counter() - self.started)}"
+        cost += f" for the last {step_count}" if self.first_step else ""
+        for line in describe_held_out_gains(trainer, pl_module, cost):
             self.print_line(line)
 
 
-def describe_held_out_gains(trainer: Trainer, module: LightningModule, spent: str) -> Iterator[str]:
+def describe_held_out_gains(trainer: Trainer, module: LightningModule, cost: str) -> Iterator[str]:
     """Yield a line per held-out set: the first result of the run, and the last.
 
     Args:
         trainer: Trainer of the run, whose folder holds the evaluations.
         module: Training module, which knows the k of pass@k.
-        spent: Steps and time that lie between.
+        cost: Steps and time that lie between.
 
     """
     folder = find_run_folder(trainer)
     steps = folder.evaluated_steps()
     if len(steps) < 2:
         return
-    first, last = (json.loads(folder.evaluation_file(steps[place]).read_text("utf-8")) for place in (0, -1))
-    for asked in cast("Task", read_datamodule(trainer)).held_out_sets:
-        rates = [each for each in _list_shown_metrics(trainer, module, asked) if each[1] in first["metrics"]]
-        told = [[render_held_out_value(key, each["metrics"]) for each in (first, last)] for _, key in rates]
-        shown = [f"{name} {' -> '.join(values)}" for (name, _), values in zip(rates, told, strict=True)]
-        questions = len((last["sets"][asked.name] if asked.name else last)["numbers"])
-        if shown:
-            yield f"{asked.name or 'held out'}: {', '.join(shown)} ({questions} questions, {spent})"
+    first_result, last_result = (
+        json.loads(folder.evaluation_file(steps[place]).read_text("utf-8")) for place in (0, -1)
+    )
+    for question_set in cast("Task", read_datamodule(trainer)).held_out_sets:
+        rates = [
+            rate for rate in _list_shown_metrics(trainer, module, question_set) if rate[1] in first_result["metrics"]
+        ]
+        texts = [
+            [render_held_out_value(key, rate["metrics"]) for rate in (first_result, last_result)] for _, key in rates
+        ]
+        changes = [f"{name} {' -> '.join(values)}" for (name, _), values in zip(rates, texts, strict=True)]
+        questions = len((last_result["sets"][question_set.name] if question_set.name else last_result)["numbers"])
+        if changes:
+            yield f"{question_set.name or 'held out'}: {', '.join(changes)} ({questions} questions, {cost})"
 
 
-def _list_shown_metrics(trainer: Trainer, module: LightningModule, asked: HeldOutSet) -> list[tuple[str, str]]:
+def _list_shown_metrics(trainer: Trainer, module: LightningModule, question_set: HeldOutSet) -> list[tuple[str, str]]:
     """Return pass@1, pass@k and the reward, if it is real, of a held-out set, each with the name it is logged under."""
-    k = cast("PolicyModule", module).find_pass_metrics(asked)["pass_at_k"].k
-    further = [(f"pass@{k}", asked.name_metric("pass_at_k"))] if k > 1 else []
-    further += [("reward", asked.name_metric("reward"))] if asked.task.has_real_rewards else []
-    return [("pass@1", asked.name_metric("pass_at_1")), *further]
+    k = cast("PolicyModule", module).find_pass_metrics(question_set)["pass_at_k"].k
+    metrics = [(f"pass@{k}", question_set.name_metric("pass_at_k"))] if k > 1 else []
+    metrics += [("reward", question_set.name_metric("reward"))] if question_set.task.has_real_rewards else []
+    return [("pass@1", question_set.name_metric("pass_at_1")), *metrics]
 
 
 class StepProgressBar(HeldOutLines):
@@ -161,7 +167,7 @@ class StepProgressBar(HeldOutLines):
 
     def _show(self, trainer: Trainer, doing: str) -> None:
         if self.progress is None:
-            wide = self.console.width >= COLUMNS
+            wide = self.console.width >= _WIDE_COLUMNS
             columns = (TextColumn("{task.description:<8}"), BarColumn(20 if wide else 8), MofNCompleteColumn())
             clocks = (TimeElapsedColumn(), TimeRemainingColumn()) if wide else ()
             self.progress = Progress(*columns, *clocks, TextColumn("{task.fields[metrics]}"), console=self.console)
@@ -196,15 +202,15 @@ class StepLines(HeldOutLines):
     ) -> None:
         """Print the state of training."""
         if trainer.global_step % self.every_n_steps == 0:
-            of = f"/{trainer.max_steps}" if trainer.max_steps > 0 else ""
+            total = f"/{trainer.max_steps}" if trainer.max_steps > 0 else ""
             numbers = "   ".join(_list_step_metrics(trainer))
-            spent = time.perf_counter() - self.started
-            self.print_line(f"step {trainer.global_step:>4}{of}   {numbers}   {spent:.0f} s")
+            seconds = time.perf_counter() - self.started
+            self.print_line(f"step {trainer.global_step:>4}{total}   {numbers}   {seconds:.0f} s")
 
 
 def _list_step_metrics(trainer: Trainer) -> Iterator[str]:
     """Yield the numbers of the last step with their labels, a rate before its unit."""
-    for name, (label, form) in SHOWN.items():
+    for name, (label, form) in _STEP_METRICS.items():
         if name in trainer.callback_metrics:
             value = format(float(trainer.callback_metrics[name]), form)
             yield f"{value} {label}" if label == "tok/s" else f"{label} {value}"

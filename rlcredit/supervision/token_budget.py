@@ -10,7 +10,7 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.training.module import PolicyModule
 
-NEVER = 10**12
+_NO_EVALUATION = 10**12
 """Updates from one evaluation to the next where tokens decide when it is due."""
 
 
@@ -43,8 +43,8 @@ class TokenBudget(Callback):
     def __init__(
         self, decoded_tokens: int | None = None, backward_tokens: int | None = None, evaluations: int | None = None
     ) -> None:
-        given = [tokens for tokens in (decoded_tokens, backward_tokens) if tokens is not None]
-        if len(given) != 1 or given[0] < 1:
+        budgets = [tokens for tokens in (decoded_tokens, backward_tokens) if tokens is not None]
+        if len(budgets) != 1 or budgets[0] < 1:
             raise ValueError(
                 "TokenBudget expects decoded_tokens or backward_tokens, one of them and at least 1, got "
                 f"{decoded_tokens} and {backward_tokens}."
@@ -72,8 +72,8 @@ class TokenBudget(Callback):
         self.counted = self._read_count(counts)
         if self.counted >= self.budget:
             kind = "decoded_tokens" if self.decoded_tokens else "backward_tokens"
-            more = f"To go on, raise {kind} of TokenBudget."
-            rank_zero_only(print)(f"the run is finished: all {self.budget:,} tokens are used. {more}", flush=True)
+            advice = f"To go on, raise {kind} of TokenBudget."
+            rank_zero_only(print)(f"the run is finished: all {self.budget:,} tokens are used. {advice}", flush=True)
         self._steer(trainer)
 
     def on_train_batch_end(
@@ -108,10 +108,10 @@ class TokenBudget(Callback):
     def _steer(self, trainer: Trainer) -> None:
         """Set what Lightning reads after a step: whether to evaluate, and whether to stop."""
         if self.evaluations:
-            before, after = (
+            old_share, new_share = (
                 count_used_shares(tokens, self.budget, self.evaluations) for tokens in (self.before, self.counted)
             )
-            set_evaluation_interval(trainer, 1 if after > before else NEVER)
+            set_evaluation_interval(trainer, 1 if new_share > old_share else _NO_EVALUATION)
         if self.counted >= self.budget:
             trainer.should_stop = True
 

@@ -24,7 +24,7 @@ import yaml
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.pages.tables import Table
-from rlcredit.report.condition_comparison import FEWEST
+from rlcredit.report.condition_comparison import FEWEST_PAIRS
 from studies.measured_credit.choose_rates import factor_value
 from studies.numbers import CAMPAIGNS, measure_run_areas, read_results
 
@@ -198,7 +198,7 @@ def declare_campaign(
     """
     if overlap := {*seeds} & {*tuned.seeds}:
         raise ValueError(f"seeds {sorted(overlap)} had a part in the first round. Take others.")
-    exploratory = {"exploratory": True} if len(seeds) < FEWEST else {}
+    exploratory = {"exploratory": True} if len(seeds) < FEWEST_PAIRS else {}
     assert tuned.budget is not None
     return {
         "name": name,

@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_table_is_drawn_on_the_terminal_while_events_go_where_standard_output_goes(monkeypatch):
-    monkeypatch.setenv("_TABLE_COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("TERM", "xterm")
     terminal, log = Terminal(), io.StringIO()
     with contextlib.redirect_stdout(log), open_run_view(lambda: [ROW], terminal) as view:

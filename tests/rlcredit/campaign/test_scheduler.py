@@ -80,7 +80,7 @@ def test_a_crash_never_stops_the_others_and_is_tried_twice(scheduler, tmp_path, 
         "begins": 6,
         "finished": 3,
         "crashed": 2,
-        "FAILED_STATE": 1,
+        "FAILED": 1,
         "DIFFERS": 1,
     }
     assert "    CUDA out of memory, or so\n" in out

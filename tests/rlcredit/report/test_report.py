@@ -487,7 +487,7 @@ def test_training_curves_are_those_of_the_run_that_finished(left, tmp_path):
     experiment = client.create_experiment("tiny")
     parent = client.create_run(experiment, run_name="made_up").info.run_id
     campaign.ledger["mlflow_run"] = parent
-    for start, (status, value) in enumerate([("KILLED", 0.1), ("FINISHED_STATE", 0.2), ("FINISHED_STATE", 0.3)]):
+    for start, (status, value) in enumerate([("KILLED", 0.1), ("FINISHED", 0.2), ("FINISHED", 0.3)]):
         tags = {"mlflow.parentRunId": parent, "cell": "good/seed0"}
         run = client.create_run(experiment, start_time=1000 + start, tags=tags).info.run_id
         for step in range(3):

@@ -10,7 +10,7 @@ import torch
 
 from rlcredit.run_folder.checkpoint_files import (
     _LENGTH,
-    SEAL,
+    _SEAL_PREFIX,
     _digest_leading_bytes,
     find_checkpoint_damage,
     find_newest_checkpoint,
@@ -99,7 +99,7 @@ def sealed(path, content):
     with path.open("r+b") as file:
         digest = _digest_leading_bytes(file, len(content) - 2)
         file.seek(0, os.SEEK_END)
-        file.write(_LENGTH + SEAL + digest)
+        file.write(_LENGTH + _SEAL_PREFIX + digest)
     return path
 
 

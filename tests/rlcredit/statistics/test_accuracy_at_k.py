@@ -60,7 +60,7 @@ def test_by_hand():
 def test_many_completions_are_counted_exactly(monkeypatch):
     cases = [(12, (9, 9, 9, 1, 1), 48, 24), (16, (12, 4), 32, 16), (1, (1,) * 31, 32, 32)]
     floats = [majority_at_k.__wrapped__(*case) for case in cases]
-    monkeypatch.setattr("rlcredit.statistics.accuracy_at_k.EXACT", 0)
+    monkeypatch.setattr("rlcredit.statistics.accuracy_at_k._MAX_EXACT_COMPLETIONS", 0)
     assert [majority_at_k.__wrapped__(*case) for case in cases] == floats
     assert majority_at_k(150, (106,), 256, 256) == 1.0
 

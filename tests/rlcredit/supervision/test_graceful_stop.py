@@ -33,7 +33,7 @@ def test_in_the_middle_of_a_step_a_signal_waits_and_a_second_does_not(signals):
 
 
 def test_a_step_that_takes_too_long_is_not_waited_for(signals, monkeypatch):
-    monkeypatch.setattr(graceful_stop, "GRACE", 0.2)
+    monkeypatch.setattr(graceful_stop, "GRACE_SECONDS", 0.2)
     signals.training = Training(Phase.UPDATING)
     os.kill(os.getpid(), signal.SIGTERM)
     with pytest.raises(SignalInterrupt, match="SIGTERM"):
@@ -59,7 +59,7 @@ def test_a_signal_in_a_finalizer_is_heeded_soon_afterwards_and_prints_nothing(ca
 
 
 def test_a_signal_that_was_swallowed_before_an_update_waits_for_its_end_or_for_the_end_of_grace(monkeypatch):
-    monkeypatch.setattr(graceful_stop, "GRACE", 0.4)
+    monkeypatch.setattr(graceful_stop, "GRACE_SECONDS", 0.4)
     with (heeding := SignalHandler()).handle_signals():
         heeding.training = Training(Phase.SAMPLING)
         Finalized()

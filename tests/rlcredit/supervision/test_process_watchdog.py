@@ -28,8 +28,8 @@ def other(monkeypatch):
     """A store that two processes share, and the signs of the second; what ends this process is noted."""
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", lambda: dist.PrefixStore("run", store))
-    monkeypatch.setattr(process_watchdog, "BEAT", 0.02)
-    monkeypatch.setattr(process_watchdog, "SILENCE", 0.6)
+    monkeypatch.setattr(process_watchdog, "HEARTBEAT_INTERVAL", 0.02)
+    monkeypatch.setattr(process_watchdog, "SILENCE_SECONDS", 0.6)
     ended = []
     monkeypatch.setattr(process_watchdog, "end_process", ended.append)
     signs = dist.PrefixStore("run", store)
@@ -49,7 +49,7 @@ def test_signs_are_heard_and_their_end_is_noticed(other, capsys):
     for number in range(40):  # longer than the silence
         other.sign(str(number))
         time.sleep(0.03)
-    assert time.monotonic() - began > process_watchdog.SILENCE
+    assert time.monotonic() - began > process_watchdog.SILENCE_SECONDS
     assert other.ended == []
     assert until(lambda: other.ended)
     watch.stop()
@@ -60,7 +60,7 @@ def test_signs_are_heard_and_their_end_is_noticed(other, capsys):
 def test_a_process_that_has_finished_is_not_missed(other):
     watch = Heartbeat(0, 2)
     other.sign("done")
-    time.sleep(3 * process_watchdog.SILENCE)
+    time.sleep(3 * process_watchdog.SILENCE_SECONDS)
     watch.stop()
     assert other.ended == []
 
