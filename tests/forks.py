@@ -73,4 +73,4 @@ def _start_fork_server():
     with pytest.MonkeyPatch.context() as patch, chdir(ROOT):
         patch.setenv("PYTHONPATH", path)
         patch.setenv("OMP_NUM_THREADS", "1")
-        return forks.ForkServer((*forks.PRELOADED_MODULES, *TESTED))
+        return forks.ForkServer((*forks.FORK_IMPORTS, *TESTED))

@@ -17,7 +17,7 @@ from rlcredit.campaign.run_spec import RunSpec
 FINISHED_STATE, FAILED_STATE = "finished", "failed"
 LEDGER_FILE = "ledger.json"
 
-_REUSABLE_KEYS = {
+_FREE_KEYS = {
     "seeds",
     "conditions",
     "families",
@@ -66,7 +66,7 @@ class CampaignRecord:
             name = self.content["declaration"]["name"]
             lines = "\n  ".join(differences)
             can_reuse_runs = (
-                set(entries) == {"declaration"} and {_declaration_key(line) for line in differences} <= _REUSABLE_KEYS
+                set(entries) == {"declaration"} and {_declaration_key(line) for line in differences} <= _FREE_KEYS
             )
             raise ValueError(
                 f"the declaration of campaign {name} has changed after {len(self.content['cells'])} of its runs "

@@ -17,13 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from rlcredit.campaign.process_identity import PARENT_VARIABLE
 
-PRELOADED_MODULES = (
-    "rlcredit.cli.application",
-    "peft",
-    "mlflow.store.tracking.sqlalchemy_store",
-    "reasoning_gym",
-    "git",
-)
+FORK_IMPORTS = ("rlcredit.cli.application", "peft", "mlflow.store.tracking.sqlalchemy_store", "reasoning_gym", "git")
 """What a run needs, or most do."""
 
 
@@ -86,7 +80,7 @@ class ForkServer:
 
     """
 
-    def __init__(self, modules: Sequence[str] = PRELOADED_MODULES) -> None:
+    def __init__(self, modules: Sequence[str] = FORK_IMPORTS) -> None:
         self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.popen = subprocess.Popen(

@@ -1,7 +1,6 @@
 """Slots of a machine: how many runs execute at a time, and which cores and GPUs each may use."""
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -70,8 +69,3 @@ def make_slot_environments(
     slots = slots or len(gpus) or max(1, available // (threads or 1))
     environment = {"OMP_NUM_THREADS": str(threads or max(1, available // slots))}
     return [{**environment, **({GPU_VARIABLE: gpus[slot % len(gpus)]} if gpus else {})} for slot in range(slots)]
-
-
-def read_slot_threads(slot: Mapping[str, str]) -> int:
-    """Return the number of threads of a run in a slot."""
-    return int(slot["OMP_NUM_THREADS"])

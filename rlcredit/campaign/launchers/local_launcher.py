@@ -25,7 +25,7 @@ class LocalLauncher:
     def __init__(self, environments: Sequence[Mapping[str, str]], *, forking: bool = False) -> None:
         self.environments = environments
         self.forking = forking and all(map(can_fork_runs, environments))
-        self.threads = slots.read_slot_threads(environments[0])
+        self.threads = int(environments[0]["OMP_NUM_THREADS"])
         self.processes: dict[int, RunProcess] = {}
 
     @property

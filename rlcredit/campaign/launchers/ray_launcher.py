@@ -35,10 +35,6 @@ HEARTBEAT_SECONDS = 5.0
 """Seconds between two looks at the node of this machine."""
 
 
-class LostClusterError(ValueError):
-    """This machine's connection to the cluster has died, so the state of the runs is unknown."""
-
-
 class ClusterHeartbeat:
     """Regular checks that this machine is still connected to the cluster; Ray itself would wait forever."""
 
@@ -50,14 +46,14 @@ class ClusterHeartbeat:
         """Check the connection, unless it was checked a few seconds ago.
 
         Raises:
-            LostClusterError: it does not.
+            ValueError: the connection has died, so the state of the runs is unknown.
 
         """
         if time.monotonic() - self.looked < HEARTBEAT_SECONDS:
             return
         if ray.get_runtime_context().get_node_id() not in {node.identity for node in list_cluster_nodes()}:
             self.lost = True
-            raise LostClusterError(
+            raise ValueError(
                 "Ray's process on this machine (raylet) has died. Start Ray again; the same command then goes on with "
                 "what is missing."
             )
@@ -84,7 +80,7 @@ class RayTask:
         """Return the exit status, or None while the run executes; a run whose task was lost counts as killed.
 
         Raises:
-            LostClusterError: nothing will be heard of it.
+            ValueError: nothing will be heard of it.
 
         """
         _CLUSTER_HEARTBEAT.refuse_lost_cluster()
