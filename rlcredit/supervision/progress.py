@@ -82,20 +82,17 @@ def describe_held_out_gains(trainer: Trainer, module: LightningModule, cost: str
     steps = folder.evaluated_steps()
     if len(steps) < 2:
         return
-    first_result, last_result = (
-        json.loads(folder.evaluation_file(steps[place]).read_text("utf-8")) for place in (0, -1)
-    )
+    results = [json.loads(folder.evaluation_file(step).read_text("utf-8")) for step in (steps[0], steps[-1])]
     for question_set in cast("Task", read_datamodule(trainer)).held_out_sets:
-        rates = [
-            rate for rate in _list_shown_metrics(trainer, module, question_set) if rate[1] in first_result["metrics"]
-        ]
-        texts = [
-            [render_held_out_value(key, rate["metrics"]) for rate in (first_result, last_result)] for _, key in rates
-        ]
-        changes = [f"{name} {' -> '.join(values)}" for (name, _), values in zip(rates, texts, strict=True)]
-        questions = len((last_result["sets"][question_set.name] if question_set.name else last_result)["numbers"])
+        changes = []
+        for name, key in _list_shown_metrics(trainer, module, question_set):
+            if key in results[0]["metrics"]:
+                values = [render_held_out_value(key, result["metrics"]) for result in results]
+                changes.append(f"{name} {' -> '.join(values)}")
+        content = results[1]["sets"][question_set.name] if question_set.name else results[1]
         if changes:
-            yield f"{question_set.name or 'held out'}: {', '.join(changes)} ({questions} questions, {cost})"
+            name = question_set.name or "held out"
+            yield f"{name}: {', '.join(changes)} ({len(content['numbers'])} questions, {cost})"
 
 
 def _list_shown_metrics(trainer: Trainer, module: LightningModule, question_set: HeldOutSet) -> list[tuple[str, str]]:
