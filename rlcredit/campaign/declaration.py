@@ -73,7 +73,7 @@ _NEUTRAL_VALUES: dict[str, Any] = {
 _CONDITION_FOLDER = re.compile(r"(?<![^/])(configs/conditions/)[^/]+/(?=[^/]+$)")
 
 
-def _expect(words: str, repair: str = "") -> WrapValidator:
+def _expect_value(words: str, repair: str = "") -> WrapValidator:
     """Return the validator that says what a value should be, unless it is said of a value inside."""
 
     def validate_or_explain(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
@@ -111,13 +111,13 @@ HeldOutMetric = Literal["val/pass_at_1", "val/pass_at_k"]
 _ConditionName = Annotated[str, _name_folder("conditions")]
 _Seed = Annotated[StrictInt, Field(ge=0, lt=SEEDS)]
 _Count = Annotated[StrictInt, Field(ge=1)]
-_Tokens = Annotated[_Count | None, _expect("a whole number, at least 1")]
+_Tokens = Annotated[_Count | None, _expect_value("a whole number, at least 1")]
 _Effect = Annotated[float, Field(gt=0, le=sys.float_info.max, strict=True)]
-_EFFECT_WORDS = _expect("a number above 0 in the unit of the primary metric")
+_EFFECT_WORDS = _expect_value("a number above 0 in the unit of the primary metric")
 _Files = Annotated[
     tuple[StrictStr, ...],
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
-    _expect("a file or a list of files"),
+    _expect_value("a file or a list of files"),
 ]
 
 
@@ -133,7 +133,7 @@ class ComparisonFamily:
 
     baseline: StrictStr
     conditions: Annotated[
-        tuple[StrictStr, ...], Field(min_length=1), _expect("names of conditions, with at least one to compare")
+        tuple[StrictStr, ...], Field(min_length=1), _expect_value("names of conditions, with at least one to compare")
     ]
 
 
@@ -150,7 +150,7 @@ class DeclaredBudget:
 
     decoded_tokens: _Tokens = None
     backward_tokens: _Tokens = None
-    evaluations: Annotated[_Count, _expect("a whole number, at least 1")] = 4
+    evaluations: Annotated[_Count, _expect_value("a whole number, at least 1")] = 4
 
     def __post_init__(self) -> None:
         """Refuse a budget that is not in one count."""
@@ -214,11 +214,13 @@ class HeldOutChoice:
 
 
 Summary = Literal["end", "area"] | ReachedLevel
-_Settings = Annotated[dict[StrictStr, Any], _expect("dotted keys and their values")]
-_Family = Annotated[ComparisonFamily, _expect("{baseline: NAME, conditions: [NAME, ...]}")]
-_Families = Annotated[dict[str, _Family], _expect("a mapping from names of families to their comparisons")]
+_Settings = Annotated[dict[StrictStr, Any], _expect_value("dotted keys and their values")]
+_Family = Annotated[ComparisonFamily, _expect_value("{baseline: NAME, conditions: [NAME, ...]}")]
+_Families = Annotated[dict[str, _Family], _expect_value("a mapping from names of families to their comparisons")]
 _Budget = Annotated[
-    DeclaredBudget | None, BeforeValidator(_drop_nulls), _expect(_BUDGET_WORDS, " Only exact counts can be a budget.")
+    DeclaredBudget | None,
+    BeforeValidator(_drop_nulls),
+    _expect_value(_BUDGET_WORDS, " Only exact counts can be a budget."),
 ]
 
 
@@ -252,20 +254,22 @@ class CampaignDeclaration:
     conditions: Annotated[
         dict[_ConditionName, _Files],
         Field(min_length=1),
-        _expect("a mapping from names of conditions to their files"),
+        _expect_value("a mapping from names of conditions to their files"),
     ]
     baseline: Annotated[str, _name_folder("baseline")]
-    seeds: Annotated[tuple[_Seed, ...], Field(min_length=1), _expect(f"a list of numbers from 0 to {SEEDS - 1}")]
-    steps: Annotated[_Count | None, _expect(_STEPS_WORDS)]
-    primary: Annotated[HeldOutMetric, _expect(f"a held-out metric, one of {', '.join(HELD_OUT_METRICS)}")]
+    seeds: Annotated[tuple[_Seed, ...], Field(min_length=1), _expect_value(f"a list of numbers from 0 to {SEEDS - 1}")]
+    steps: Annotated[_Count | None, _expect_value(_STEPS_WORDS)]
+    primary: Annotated[HeldOutMetric, _expect_value(f"a held-out metric, one of {', '.join(HELD_OUT_METRICS)}")]
     effect: Annotated[_Effect, _EFFECT_WORDS]
     deviation: Annotated[_Effect | None, _EFFECT_WORDS] = None
-    exploratory: Annotated[StrictBool, _expect("true or false")] = False
+    exploratory: Annotated[StrictBool, _expect_value("true or false")] = False
     settings: _Settings = dataclasses.field(default_factory=dict)
     families: _Families = dataclasses.field(default_factory=dict)
     budget: _Budget = None
-    summary: Annotated[Summary, _expect("end, area, or {level: SHARE} with a share between 0 and 1")] = "end"
-    held_out: Annotated[HeldOutChoice, _expect("{questions: by_seed, draws: by_seed}, or shared")] = HeldOutChoice()
+    summary: Annotated[Summary, _expect_value("end, area, or {level: SHARE} with a share between 0 and 1")] = "end"
+    held_out: Annotated[HeldOutChoice, _expect_value("{questions: by_seed, draws: by_seed}, or shared")] = (
+        HeldOutChoice()
+    )
     folder: Path | None = dataclasses.field(default=None, compare=False)
 
     def __post_init__(self) -> None:
