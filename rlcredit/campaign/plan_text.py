@@ -155,14 +155,14 @@ def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
     seeds = len(declaration.seeds)
     seed_count, reason = fewest_sign_flip_pairs(ALPHA), f"p <= {ALPHA:g}, which no fewer pairs can reach"
     if declaration.deviation:
-        power_count = seeds_needed(
+        seeds_for_power = seeds_needed(
             declaration.effect / declaration.deviation,
             _TARGET_POWER,
             conditions=1,
             alpha=_holm_first_level(declaration),
         )
-        if power_count > seed_count:
-            seed_count, reason = power_count, f"an effect of {declaration.effect:g} with power {_TARGET_POWER:g}"
+        if seeds_for_power > seed_count:
+            seed_count, reason = seeds_for_power, f"an effect of {declaration.effect:g} with power {_TARGET_POWER:g}"
     if seeds >= seed_count:
         return None
     return (

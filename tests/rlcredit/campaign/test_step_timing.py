@@ -11,9 +11,8 @@ from rlcredit.campaign.campaign_command import run_campaign_command
 from rlcredit.campaign.config_differences import list_differences
 from rlcredit.campaign.resolved_condition import resolve_condition
 
-FREE = "c1_grpo", "c8_maxrl_sepa", "c5_maxrl", "random_mask"
+FREE = "c1_grpo", "c8_maxrl_sepa", "frozen", "random_mask"
 COSTLY = "monte_carlo_credit", "monte_carlo_phrases", "tepo", "measured", "oracle_few", "maxrl_sepa_semantic"
-FROZEN = "--model.optimizer.init_args.lr=0.0"
 STACKS = (*FREE, *COSTLY)
 
 
@@ -24,7 +23,8 @@ def resolution(condition, *more):
 
 @pytest.fixture(scope="module")
 def resolutions():
-    return {name: resolution(name, *([FROZEN] if name == "c5_maxrl" else [])) for name in STACKS}
+    frozen = resolution("c1_grpo", "--model.optimizer.init_args.lr=0")
+    return {name: frozen if name == "frozen" else resolution(name) for name in STACKS}
 
 
 @pytest.fixture
