@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlcredit.policy.chat_turns import Conversation
-from rlcredit.tasks.column_texts import write_column_text
 from rlcredit.tasks.example import Example
-from rlcredit.tasks.instruction_columns import QUESTION, fill_template
+from rlcredit.tasks.instruction_columns import QUESTION, fill_template, write_column_text
 from rlcredit.tasks.record_answers import AnswerColumn, MissingAnswerError
 from rlcredit.tasks.record_values import has_column, list_columns, read_column, read_question
 
