@@ -69,7 +69,6 @@ class RecordSource(NamedTuple):
         split: Split of the data; the only one if None. A file is one split, ``train``.
         name: Configuration inside a folder or repository; of several, records are taken in turn.
         revision: Commit or tag of a repository.
-        form: Format of a file, as a suffix; that of its name if None.
 
     """
 
@@ -77,12 +76,11 @@ class RecordSource(NamedTuple):
     split: str | None = None
     name: str | Sequence[str] | None = None
     revision: str | None = None
-    form: str | None = None
 
     @property
     def suffix(self) -> str:
         """Format of a file; None for a folder or repository."""
-        return (self.form or Path(self.path).suffix).lower()
+        return Path(self.path).suffix.lower()
 
     @property
     def is_text_file(self) -> bool:

@@ -1,10 +1,10 @@
 """Questions and answers from files, folders and repositories on the hub."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 from rlcredit.base.messages import print_message, warn_once
 from rlcredit.formulas.parameter_choices import require_choice
@@ -70,9 +70,6 @@ class Records(Task):
 
     """
 
-    first: ClassVar[Mapping[str, str]] = {}
-    """Columns that are preferred over other candidates, by role."""
-
     def __init__(
         self,
         path: str,
@@ -96,8 +93,7 @@ class Records(Task):
                 "data.init_args.train_split is null, and no data.init_args.validation_split is named: no question is "
                 "left. Name the split whose questions are held out."
             )
-        self.path = path
-        self.validation: str | Path | None = validation
+        self.path, self.validation = path, validation
         self.name, self.revision = name, revision  # pyright: ignore[reportAttributeAccessIssue]
         self.train_split, self.validation_split = train_split, validation_split
         self.question, self.answer = question, answer
@@ -292,9 +288,7 @@ class Records(Task):
         """
         question = None
         if QUESTION in self.instruction:
-            question = find_role_column(
-                "question", self.question or self._find_preferred_column("question", record), record, where
-            )
+            question = find_role_column("question", self.question, record, where)
         answer = self._find_answer_column(record, where)
         template, asked_by = split_instruction(
             self.instruction, lambda name: not _is_answer(answer, name) and has_column(record, name)
@@ -317,19 +311,14 @@ class Records(Task):
 
     def _find_answer_column(self, record: dict[str, Any], where: str) -> str | None:
         """Return the column of the answer; None where none is named, none is found, and none is needed."""
-        wanted = self.answer or self._find_preferred_column("answer", record)
         usual = [name for name in USUAL["answer"] if has_column(record, name)]
-        if wanted is None and len(usual) != 1 and not self.compares_answers:
+        if self.answer is None and len(usual) != 1 and not self.compares_answers:
             return None
-        return find_role_column("answer", wanted, record, where)
+        return find_role_column("answer", self.answer, record, where)
 
     def _has_answer(self, record: dict[str, Any]) -> bool:
         """Whether a record has a column that may hold the answer."""
         return any(has_column(record, name) for name in ([self.answer] if self.answer else USUAL["answer"]))
-
-    def _find_preferred_column(self, role: str, record: dict[str, Any]) -> str | None:
-        """Return the preferred column of a role."""
-        return self.first.get(role) if has_column(record, self.first.get(role, "")) else None
 
     def _warn_of_braces(self, record: dict[str, Any], answer: str | None, columns: frozenset[str]) -> None:
         """Warn about names in the instruction that look like columns but cannot be used."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser
 
+from rlcredit import tasks
 from rlcredit.config import strict_yaml
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.class_paths import import_class_path, patch_jsonargparse
@@ -64,7 +65,7 @@ def _find_task_class(name: str) -> type[Task]:
     known = {cls.__name__: cls for cls in _iterate_task_classes(Task) if not inspect.isabstract(cls)}
     cls = known.get(name) or (import_class_path(name) if "." in name else None)
     if not (inspect.isclass(cls) and issubclass(cls, Task)):
-        offered = sorted(each for each in known if known[each].__module__.startswith("rlcredit."))
+        offered = sorted(known.keys() & tasks.__all__)
         raise ValueError(f"data.class_path: there is no task `{name}`. There are {', '.join(offered)}.")
     return cls
 

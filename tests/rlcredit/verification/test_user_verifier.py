@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rlcredit.tasks import JSONL, ReasoningGym
+from rlcredit.tasks import ReasoningGym, Records
 from rlcredit.verification import user_functions
 from rlcredit.verification.user_verifier import UserVerifier, VerifierFunction, read_user_judgement
 from rlcredit.verification.verifiers import Verdict
@@ -150,7 +150,7 @@ def test_results_are_bools_and_shares():
 def test_a_task_judges_by_it_whatever_its_own_verifier_is(folder, patient):
     (folder / "train.jsonl").write_text("".join(f'{{"prompt": "{i}+1?", "answer": {i + 1}}}\n' for i in range(50)))
     tasks = [
-        JSONL("train.jsonl", verifier="my_verifiers.judge", prompts_per_step=2),
+        Records("train.jsonl", verifier="my_verifiers.judge", prompts_per_step=2),
         ReasoningGym("chain_sum", train_size=8, validation_size=2, prompts_per_step=2, verifier="my_verifiers.judge"),
     ]
     for task in tasks:
