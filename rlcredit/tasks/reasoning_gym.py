@@ -114,11 +114,6 @@ def refuse_endless_question(name: str, seed: int, config: Mapping[str, Any]) -> 
         )
 
 
-def build_reference_scoring(_: str, entry: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return what tells whether a scorer takes long because of the question."""
-    return [(entry["answer"], entry)]
-
-
 class ReasoningGym(Task):
     """Any data set of reasoning-gym.
 
@@ -182,7 +177,7 @@ class ReasoningGym(Task):
             self.config,
             timeout=SCORE_TIMEOUT,
             budget=self.verify_budget,
-            alone=build_reference_scoring,
+            alone=lambda _, entry: [(entry["answer"], entry)],
         )
 
     @cached_property

@@ -172,7 +172,7 @@ class Task(LightningDataModule):
             budget=verify_budget, unsafe=unsafe_scorers, formats=self.answer_formats, tolerance=tolerance
         )
         self.solved_at, self.rewards = solved_at, None
-        self.own = None if verifier is None else UserVerifier(verifier, verify_budget, unsafe_scorers, solved_at)
+        self.own = None if verifier is None else UserVerifier(verifier, verify_budget, unsafe_scorers)
         self.reward_sum: RewardSum | None = None
         if rewards is not None:
             functions = read_reward_functions(rewards)

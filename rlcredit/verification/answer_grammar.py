@@ -13,7 +13,6 @@ LONGEST = 20_000
 LONGEST_EXPRESSION, DEEPEST, LONGEST_NUMBER = 500, 8, 50
 """Characters, brackets in brackets, digits: beyond them parsing takes seconds. Answers of MATH come nowhere near."""
 
-_BRACKETS = {")": "(", "]": "[", "}": "{"}
 _HUGE_DECIMAL = re.compile(r"\d[eE][+-]?\d{4}")
 _TOKEN = re.compile(
     r"\s+|(?P<number>(?:\d+\.?\d*|\.\d+)(?![A-Za-z_]))|(?P<name>[A-Za-z]+)|(?P<operator>\*\*|[-+*/(),])", re.ASCII
@@ -27,26 +26,6 @@ def is_short_answer(answer: str, reference: str) -> bool:
     return len(answer) <= max(LONGEST, 2 * len(reference)) and not (
         _HUGE_DECIMAL.search(answer) and not _HUGE_DECIMAL.search(reference)
     )
-
-
-def bracket_depth(text: str) -> int | None:
-    """Return the depth of nested brackets; None if they do not match. Half-open intervals match.
-
-    Example:
-        >>> bracket_depth("((1))"), bracket_depth("(0, 1]"), bracket_depth("5)")
-        (2, 1, None)
-
-    """
-    opened, deepest = "", 0
-    for character in text:
-        if character in "([{":
-            opened += character
-            deepest = max(deepest, len(opened))
-        elif character in _BRACKETS:
-            if not opened or (opened[-1] == "{") != (character == "}"):
-                return None
-            opened = opened[:-1]
-    return None if opened else deepest
 
 
 def is_plain_expression(answer: str, variables: Collection[str] = (), functions: Collection[str] = ()) -> bool:
@@ -64,7 +43,7 @@ def is_plain_expression(answer: str, variables: Collection[str] = (), functions:
         False
 
     """
-    if len(answer) > LONGEST_EXPRESSION or not (bracket_depth(answer) or 0) <= DEEPEST or _has_huge_number(answer):
+    if len(answer) > LONGEST_EXPRESSION or _count_open_brackets(answer) > DEEPEST or _has_huge_number(answer):
         return False
     tokens, end = [], 0
     while end < len(answer):

@@ -47,13 +47,16 @@ def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -
 
 
 class UserCall(Protocol):
-    """What a user's function is asked: about some completions of one prompt.
+    """What a user's function is asked about some completions of one prompt, how, and what it must return.
 
     Attributes:
         completions: Completions that it judges together.
         reference: Reference answer as if it were a completion; nothing where there is none.
+        misread: Outcome where a function returns something else.
 
     """
+
+    misread: Outcome
 
     @property
     def completions(self) -> Sequence[Any]: ...  # noqa: D102
@@ -63,6 +66,28 @@ class UserCall(Protocol):
 
     def about(self, completions: Sequence[Any]) -> Self:
         """Return the same call about other completions."""
+        ...
+
+    def describe(self) -> str:
+        """Return the call in words."""
+        ...
+
+    @classmethod
+    def check_signature(cls, function: Callable[..., Any]) -> None:
+        """Refuse a function that cannot be called so.
+
+        Raises:
+            TypeError: with how it is to be called.
+
+        """
+        ...
+
+    def call_function(self, function: Callable[..., Any]) -> Any:
+        """Call a function, and return what it returns."""
+        ...
+
+    def read_values(self, returned: Any) -> Reply:
+        """Return the reply to what the function has returned."""
         ...
 
 

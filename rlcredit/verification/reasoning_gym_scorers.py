@@ -5,30 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from rlcredit.verification.answer_grammar import LONGEST_EXPRESSION, is_plain_expression, is_short_answer
-from rlcredit.verification.mathematics.symbolic import blame_answer_or_judge, preload_sympy
+from rlcredit.verification.fault_attribution import judge_or_blame
+from rlcredit.verification.mathematics.symbolic import preload_sympy
 from rlcredit.verification.reasoning_gym_answers import has_answer_shape
 from rlcredit.verification.worker_process import warm_up_judge
 
-_FUNCTIONS = frozenset(
-    (
-        "sin",
-        "cos",
-        "tan",
-        "cot",
-        "sec",
-        "csc",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "exp",
-        "log",
-        "ln",
-        "sqrt",
-    )
-)
+_FUNCTIONS = frozenset(re.findall(r"\w+", "sin cos tan cot sec csc asin acos atan sinh cosh tanh exp log ln sqrt"))
 _INTEGRATION = ("C", "pi", "E")
 _ADDED_LETTER = re.compile(r"(?:^|[-+])\s*([A-Za-z])\d{0,2}\s*(?=[-+]|$)", re.ASCII)
 
@@ -119,10 +101,12 @@ def make_gym_scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[st
         shown = reference != "None"  # a puzzle with many solutions shows none that could be scored
         if not has_answer_shape(part, answer, entry):
             return None if shown and not has_answer_shape(part, reference, entry) else 0.0
-        try:
-            return float(source.score_answer(answer, entry))
-        except Exception:  # noqa: BLE001  (over a hundred scorers by other hands)
-            return blame_answer_or_judge(lambda: source.score_answer(entry["answer"], entry) > 0) if shown else 0.0
+
+        def score_reference() -> None:
+            if shown and not source.score_answer(entry["answer"], entry) > 0:
+                raise ValueError("its scorer rejects its reference")
+
+        return judge_or_blame(lambda: float(source.score_answer(answer, entry)), score_reference)
 
     if has_evaluating_scorer(name, config):
         preload_sympy()

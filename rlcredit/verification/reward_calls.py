@@ -11,8 +11,8 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
-from rlcredit.verification.fault_attribution import UNTOLD, judge_calls
-from rlcredit.verification.user_judge import is_asynchronous, make_user_judge
+from rlcredit.verification.fault_attribution import UNTOLD
+from rlcredit.verification.user_judge import is_asynchronous
 from rlcredit.verification.worker_replies import Outcome, Reply
 
 SIGNATURE = "(prompts, completions, **columns) -> list[float | None]"
@@ -176,26 +176,3 @@ def check_rewards(function: Callable[..., Any]) -> Callable[..., Any]:
         return read(function(completions=completions, **given), count)
 
     return check_later if is_asynchronous(function) else check
-
-
-def make_reward_judge(
-    paths: Sequence[str], folder: str, example: RewardCall
-) -> Callable[[Any, int, RewardCall], list[float | None]]:
-    """Return what calls reward functions in this process and without limits, and attributes what fails.
-
-    Args:
-        paths: Dotted paths of the functions.
-        folder: Folder that they are imported from.
-        example: A call as theirs will be.
-
-    Returns:
-        Function of a reference that is not read, the place of a path, and a call.
-
-    """
-    judges = [make_user_judge(path, folder, math.inf, locked=False, trial=[example]) for path in paths]
-
-    def judge(_: Any, place: int, call: RewardCall) -> list[float | None]:
-        (reply,) = judge_calls([call], lambda calls: [reply for _, reply in sorted(judges[place](calls))])
-        return list(reply.values)
-
-    return judge

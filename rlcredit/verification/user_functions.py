@@ -8,8 +8,8 @@ from typing import NoReturn
 from rlcredit.base.exit_status import RunStopped
 from rlcredit.base.messages import warn_once
 from rlcredit.config.module_source import is_standard_library, locate_module
-from rlcredit.verification.fault_attribution import judge_calls
-from rlcredit.verification.user_judge import CONCURRENT_CALLS, Question, make_user_judge
+from rlcredit.verification.fault_attribution import UserCall, judge_calls
+from rlcredit.verification.user_judge import CONCURRENT_CALLS, make_user_judge
 from rlcredit.verification.verifiers import require_sandbox
 from rlcredit.verification.worker_pool import WorkerPool
 from rlcredit.verification.worker_replies import Outcome, Reply
@@ -112,7 +112,7 @@ class UserFunction:
         """File of the function's module, found without importing it; None if there is none."""
         return find_user_file(self.path, self.folder)
 
-    def start(self, trial: Sequence[Question]) -> None:
+    def start(self, trial: Sequence[UserCall]) -> None:
         """Start its processes and try it once, under the limits that judging has; later calls do nothing.
 
         Args:
@@ -143,7 +143,7 @@ class UserFunction:
         if crowd := self.pool.find_crowd():
             self._refuse(crowd)
 
-    def _try_call(self, call: Question) -> Reply:
+    def _try_call(self, call: UserCall) -> Reply:
         """Refuse what breaks, what returns no answer, and what raises with the reference or with everything."""
         (reply,) = self._ask([call])
         if reply is None or reply.outcome is Outcome.ANSWERED:
@@ -163,7 +163,7 @@ class UserFunction:
         self.pool = None
         raise ValueError(f"{self.setting}: {self.path}: {complaint}.")
 
-    def judge(self, calls: Sequence[Question]) -> list[Reply]:
+    def judge(self, calls: Sequence[UserCall]) -> list[Reply]:
         """Return a value for each completion of each call; see :func:`~.fault_attribution.judge_calls`.
 
         Raises:
@@ -178,7 +178,7 @@ class UserFunction:
             self._warn(reply)
         return judged
 
-    def _ask(self, calls: Sequence[Question]) -> list[Reply | None]:
+    def _ask(self, calls: Sequence[UserCall]) -> list[Reply | None]:
         """Ask calls: all at a time if they can wait for each other, and what that gives no reply once more, alone."""
         assert self.pool is not None
         if not self.is_asynchronous or len(calls) < 2:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from rlcredit.verification.fault_attribution import UserCall, describe_error
 from rlcredit.verification.process_tree import list_descendants
@@ -18,39 +18,6 @@ CONCURRENT_CALLS = 32
 
 _LEAVE_SECONDS = 1.0
 """Seconds that a process which importing has started may take to end."""
-
-
-class Question(UserCall, Protocol):
-    """A call that knows how a function is called with it, and what it must return.
-
-    Attributes:
-        misread: Outcome where a function returns something else.
-
-    """
-
-    misread: Outcome
-
-    def describe(self) -> str:
-        """Return the call in words."""
-        ...
-
-    @classmethod
-    def check_signature(cls, function: Callable[..., Any]) -> None:
-        """Refuse a function that cannot be called so.
-
-        Raises:
-            TypeError: with how it is to be called.
-
-        """
-        ...
-
-    def call_function(self, function: Callable[..., Any]) -> Any:
-        """Call a function, and return what it returns."""
-        ...
-
-    def read_values(self, returned: Any) -> Reply:
-        """Return the reply to what the function has returned."""
-        ...
 
 
 def import_user_function(path: str, folder: str) -> Callable[..., Any]:
@@ -105,7 +72,7 @@ class UserJudge:
         self.is_asynchronous = is_asynchronous(function)
         self.loop = asyncio.new_event_loop() if self.is_asynchronous else None
 
-    def __call__(self, calls: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+    def __call__(self, calls: Sequence[UserCall]) -> Iterator[tuple[int, Reply]]:
         """Yield the reply to each call with its place, as they come."""
         if self.loop is None:
             yield from enumerate(map(self._ask_function, calls))
@@ -116,7 +83,7 @@ class UserJudge:
             ended, _ = self.loop.run_until_complete(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
             yield from [(waiting.pop(task), task.result()) for task in ended]
 
-    def _ask_function(self, call: Question) -> Reply:
+    def _ask_function(self, call: UserCall) -> Reply:
         try:
             returned = call.call_function(self.function)
         except BaseException as error:  # noqa: BLE001  (a completion may make a function raise anything)
@@ -126,7 +93,7 @@ class UserJudge:
             return Reply((), "it returned a coroutine. Define it by `async def`", Outcome.MISREAD)
         return self._read_values(call, returned)
 
-    async def _await_function(self, call: Question, places: asyncio.Semaphore) -> Reply:
+    async def _await_function(self, call: UserCall, places: asyncio.Semaphore) -> Reply:
         async with places:
             limit = asyncio.timeout(self.seconds)
             try:
@@ -137,7 +104,7 @@ class UserJudge:
                 return late if limit.expired() else self._describe_failure(error)
         return self._read_values(call, returned)
 
-    def _read_values(self, call: Question, returned: Any) -> Reply:
+    def _read_values(self, call: UserCall, returned: Any) -> Reply:
         try:
             return call.read_values(returned)
         except Exception as error:  # noqa: BLE001  (what it returned may raise anything when it is read)
@@ -147,7 +114,7 @@ class UserJudge:
         return Reply((), describe_error(error) + self.hint, Outcome.RAISED)
 
 
-def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial: Sequence[Question]) -> UserJudge:
+def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial: Sequence[UserCall]) -> UserJudge:
     """Return what asks a function; made in the worker, or before its copies are locked.
 
     Args:

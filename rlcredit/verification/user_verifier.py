@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 
 from rlcredit.verification.fault_attribution import AT_FAULT
 from rlcredit.verification.user_functions import MADE_UP_COMPLETIONS, UserFunction, require_user_path
-from rlcredit.verification.verifiers import Verdict, make_verdict
 from rlcredit.verification.worker_replies import Outcome, Reply
 
 SETTING = "data.verifier"
@@ -98,11 +97,10 @@ class VerifierFunction:
 
 
 class UserVerifier:
-    """A user's function or class instance that says whether a completion is right.
+    """A user's function or class instance that says whether a completion is right, or how right.
 
-    Right is ``True`` and a score from ``solved_at`` on; ``False`` and a lower score is wrong. What raises because of
-    the completion, or takes too long because of it, is wrong; what does so with the reference as completion too is
-    unjudged.
+    What raises because of the completion, or takes too long because of it, is wrong; what does so with the reference
+    as completion too is unjudged.
 
     Args:
         path: Dotted path of the function or class, in the working directory or wherever Python finds it; or that with
@@ -110,18 +108,15 @@ class UserVerifier:
         budget: Seconds that a batch may lose to slow completions, which share them; see
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
         unsafe: Whether to ask it even where the system cannot lock the process that does.
-        solved_at: Score from which a completion is right.
 
     Raises:
         ValueError: the path is none, or names something of Python's own.
 
     """
 
-    def __init__(
-        self, path: str | VerifierFunction, budget: float = 10.0, unsafe: bool = False, solved_at: float = 1.0
-    ) -> None:
+    def __init__(self, path: str | VerifierFunction, budget: float = 10.0, unsafe: bool = False) -> None:
         chosen = path if isinstance(path, VerifierFunction) else VerifierFunction(path)
-        self.path, self.solved_at = chosen.function, solved_at
+        self.path = chosen.function
         require_user_path(SETTING, self.path, SIGNATURE, "my_verifier.judge for judge in my_verifier.py")
         self.function = UserFunction(
             SETTING, self.path, chosen.locked, chosen.seconds, budget, unsafe, "Such completions are wrong"
@@ -144,10 +139,6 @@ class UserVerifier:
         """
         instead = MADE_UP_COMPLETIONS[1]
         self.function.start([VerifierCall([answer or instead], answer, metadata) for answer, metadata in questions])
-
-    def judge(self, calls: Sequence[JudgeCall]) -> list[Verdict]:
-        """Judge each completion; equal ones are asked once."""
-        return [make_verdict(score, self.solved_at) for score in self.score_completions(calls)]
 
     def score_completions(self, calls: Sequence[JudgeCall]) -> list[float | None]:
         """Return the score of each completion from 0 to 1, None where it could not tell; equal ones are asked once."""

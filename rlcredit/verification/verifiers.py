@@ -105,7 +105,11 @@ class MathVerifier:
         self.timeout, self.unsafe, self.tolerance = timeout, unsafe, tolerance
         self.formats = require_known_formats(formats)
         self.worker_pool = WorkerPool(
-            make_symbolic_judge, timeout=timeout, budget=budget, alone=build_reference_comparisons
+            make_symbolic_judge,
+            timeout=timeout,
+            budget=budget,
+            # A comparison may take long because of its reference: beside itself, or beside 0.
+            alone=lambda _, reference, tolerance: [(answer, reference, tolerance) for answer in (reference, "0")],
         )
 
     def judge(self, completions: Sequence[str], references: Sequence[str]) -> list[Verdict]:
@@ -143,11 +147,6 @@ class MathVerifier:
         if not is_plain_latex(answer, reference):
             return Verdict.WRONG
         return judge_exactly(answer, reference, self.tolerance)
-
-
-def build_reference_comparisons(_: str, reference: str, tolerance: float) -> list[tuple[str, str, float]]:
-    """Return what tells whether a comparison takes long because of its reference: beside itself, and beside 0."""
-    return [(reference, reference, tolerance), ("0", reference, tolerance)]
 
 
 R = TypeVar("R")

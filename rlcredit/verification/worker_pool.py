@@ -30,11 +30,6 @@ Request = tuple[Any, ...]
 """Arguments of what answers."""
 
 
-def count_one_call(*_: Any) -> int:
-    """Return one: most requests are one call."""
-    return 1
-
-
 class PendingRequest:
     """A request in progress: its place in the batch, and how many workers have failed or stood still over it."""
 
@@ -67,7 +62,7 @@ class RequestBatch:
     """
 
     def __init__(
-        self, requests: Sequence[Request], timeout: float, budget: float, count: Callable[..., int] = count_one_call
+        self, requests: Sequence[Request], timeout: float, budget: float, count: Callable[..., int] = lambda *_: 1
     ) -> None:
         self.counts = [count(*request) for request in requests]
         self.replies: list[list[Reply | None]] = [[None] * calls for calls in self.counts]
@@ -154,11 +149,6 @@ HELP_AFTER = 0.5
 _TICK = 0.05
 
 
-def build_no_requests(*_: Any) -> Sequence[Request]:
-    """Return no request for the reference alone: a request that runs out of time is itself at fault."""
-    return ()
-
-
 class WorkerPool:
     """Answers to batches of requests, by workers that are replaced when they break.
 
@@ -170,11 +160,11 @@ class WorkerPool:
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
         alone: Function that returns requests about the reference of a request that has run out of time, the reference
             in front. If one of them runs out of it too, the reference is to blame and the answer is None; it is 0
-            otherwise.
+            otherwise, and where there is no such request.
         locked: Whether workers are locked. What is not locked has a single worker, and all that it has started ends
             with it.
         start_seconds: Seconds that the judge may compute or sleep while it is made.
-        count: Function from the arguments of a request to the number of its calls.
+        count: Function from the arguments of a request to the number of its calls; most are one.
         concurrent: Calls of a request that a worker handles at a time.
 
     """
@@ -185,10 +175,10 @@ class WorkerPool:
         *arguments: Any,
         timeout: float = 3.0,
         budget: float = 10.0,
-        alone: Callable[..., Sequence[Request]] = build_no_requests,
+        alone: Callable[..., Sequence[Request]] = lambda *_: (),
         locked: bool = True,
         start_seconds: float = START_TIMEOUT,
-        count: Callable[..., int] = count_one_call,
+        count: Callable[..., int] = lambda *_: 1,
         concurrent: int = 1,
     ) -> None:
         self.make = make

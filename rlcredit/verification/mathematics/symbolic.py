@@ -193,11 +193,3 @@ def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
 def _is_near_reference(ours: Any, theirs: Any, tolerance: float) -> bool:
     value, expected = complex(ours.evalf()), complex(theirs.evalf())
     return abs(value - expected) <= tolerance * abs(expected)
-
-
-def blame_answer_or_judge(judged: Callable[[], bool]) -> float | None:
-    """Return the score of an answer on which the judge raised: 0 if the reference alone passes, else None."""
-    try:
-        return 0.0 if judged() else None
-    except Exception:  # noqa: BLE001  (the judge is at fault)
-        return None
