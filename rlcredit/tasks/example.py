@@ -60,6 +60,10 @@ class Example(NamedTuple):
         return "\n\n".join(map(write_turn, self.question))
 
 
+QuestionSets = tuple[list[Example], list[Example]]
+"""Training questions, and held-out questions."""
+
+
 @dataclass
 class Shot:
     """An example that the policy is shown before every question.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.base.files import write_atomically
-from rlcredit.tasks.example import Example
+from rlcredit.tasks.example import Example, QuestionSets
 
 LARGEST = 64 * 2**20
 """Bytes of one file; larger ones are neither written nor read."""
@@ -18,15 +18,13 @@ ALL = 512 * 2**20
 
 FORMAT = 1
 
-Sets = tuple[list[Example], list[Example]]
-
 
 def locate_question_cache() -> Path:
     """Return the folder of the cache: in ``$XDG_CACHE_HOME``, or in ``~/.cache``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlcredit" / "questions"
 
 
-def load_cached_questions(key: dict[str, Any]) -> Sets | None:
+def load_cached_questions(key: dict[str, Any]) -> QuestionSets | None:
     """Return training and held-out questions stored under a key; None if there is no complete entry."""
     try:
         path = _build_cache_path(key)
@@ -41,7 +39,7 @@ def load_cached_questions(key: dict[str, Any]) -> Sets | None:
     return train, held_out
 
 
-def cache_questions(key: dict[str, Any], sets: Sets) -> bool:
+def cache_questions(key: dict[str, Any], sets: QuestionSets) -> bool:
     """Store questions under a key, completely or not at all; return whether they were stored.
 
     Metadata that JSON cannot give back as it was, and a folder that takes no file, are left alone.

@@ -19,7 +19,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from rlcredit.base.messages import print_message
 from rlcredit.policy.memory import read_machine_memory
 from rlcredit.tasks import question_cache
-from rlcredit.tasks.example import Example
+from rlcredit.tasks.example import Example, QuestionSets
 from rlcredit.tasks.held_out_split import split_held_out
 from rlcredit.tasks.reference_checks import write_reference_warning
 from rlcredit.tasks.task import Task, require_positive, score_verdict
@@ -199,7 +199,7 @@ class ReasoningGym(Task):
         """Number of held-out questions; as many as are wanted are generated."""
         return self.validation_size or 512
 
-    def examples(self) -> tuple[list[Example], list[Example]]:
+    def examples(self) -> QuestionSets:
         """Generate distinct questions; a hash of the text decides which are held out.
 
         What has taken long is kept in a cache on disk, and read from there by the next run that wants the same.
@@ -217,7 +217,7 @@ class ReasoningGym(Task):
             question_cache.cache_questions(key, examples)
         return examples
 
-    def _draw_distinct_questions(self) -> tuple[list[Example], list[Example]]:
+    def _draw_distinct_questions(self) -> QuestionSets:
         train, held_out = split_held_out(self._generate_examples(), self.train_size, self.held_out_size)
         if len(train) < self.train_size or len(held_out) < self.held_out_size:
             raise ValueError(

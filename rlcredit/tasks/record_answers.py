@@ -13,22 +13,12 @@ from rlcredit.tasks.record_values import (
     read_answer_text,
     read_column,
 )
-from rlcredit.verification.answer_formats import AnswerFormat, find_final_answer
+from rlcredit.verification.answer_formats import FORMAT_RULES, AnswerFormat, find_final_answer
 from rlcredit.verification.mathematics.numbers import read_rational
 from rlcredit.verification.verifiers import Verdict, inspect_answer, judge_exactly
 
 ListMeaning = Literal["any", "all"]
 """Meaning of a list in the answer column: each entry is right, or all of them together are."""
-
-MARKS: Mapping[str, str] = {
-    "boxed": "`\\boxed{}`",
-    "tag": "`<answer>`",
-    "phrase": "`the answer is`",
-    "hashes": "`####`",
-    "label": "`Answer:`",
-    "number": "number",
-    "whole": "text",
-}
 
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _COMMA_DECIMAL = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+)(?![\d,]|\.\d)")
@@ -107,7 +97,7 @@ class AnswerColumn:
         stated = find_final_answer(text, (self.reference,))
         if stated is None:
             raise MissingAnswerError(
-                f"{where}: column `{self.name}` has no {MARKS[self.reference]} that states its answer."
+                f"{where}: column `{self.name}` has no {FORMAT_RULES[self.reference].mark} that states its answer."
             )
         return stated
 

@@ -20,6 +20,7 @@ USUAL = {
 LISTED = 20
 """Columns that a message lists, at most."""
 
+_NO_COLUMN = object()
 _QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""")
 _QUOTED_LIST = re.compile(rf"\s*\[\s*(?:{_QUOTED.pattern})(?:[\s,]+(?:{_QUOTED.pattern}))*\s*,?\s*\]\s*")
 _TURNS = re.compile(r"\s*(?:\[\s*\{.*\}\s*\]|\{.*\})\s*", re.DOTALL)
@@ -68,8 +69,8 @@ def _list_nested_columns(record: Mapping[str, Any], names: Collection[str]) -> l
     return [f"{name}.{inner}" for name, value in outer for inner in value if inner in names]
 
 
-def read_column(record: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a column; None if the record lacks it.
+def read_column(record: Mapping[str, Any], name: str, default: Any = None) -> Any:
+    """Return the value of a column; the default if the record lacks it.
 
     Example:
         >>> read_column({"reward_model": {"ground_truth": "34"}}, "reward_model.ground_truth")
@@ -78,16 +79,14 @@ def read_column(record: Mapping[str, Any], name: str) -> Any:
     """
     if name in record:
         return record[name]
-    first, point, rest = name.partition(".")
-    inside = record.get(first)
-    return read_column(inside, rest) if point and isinstance(inside, Mapping) else None
+    outer, point, inner = name.partition(".")
+    fields = record.get(outer)
+    return read_column(fields, inner, default) if point and isinstance(fields, Mapping) else default
 
 
 def has_column(record: Mapping[str, Any], name: str) -> bool:
     """Whether a record has a column."""
-    first, point, rest = name.partition(".")
-    inside = record.get(first)
-    return name in record or (bool(point) and isinstance(inside, Mapping) and has_column(inside, rest))
+    return read_column(record, name, _NO_COLUMN) is not _NO_COLUMN
 
 
 def is_within_column(inner: str, outer: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from rlcredit.base.messages import print_message, warn_once
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.policy.chat_turns import Conversation
-from rlcredit.tasks.example import Example, build_conversation
+from rlcredit.tasks.example import Example, QuestionSets, build_conversation
 from rlcredit.tasks.held_out_split import (
     hold_out_smallest_hashes,
     make_disjoint_sets,
@@ -154,7 +154,7 @@ class Records(Task):
         """Whether it has a training split."""
         return self.train_split is not None
 
-    def examples(self) -> tuple[list[Example], list[Example]]:
+    def examples(self) -> QuestionSets:
         """Read everything, and remove held-out questions from the training set.
 
         Raises:

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from rlcredit.base.messages import print_message, warn_once
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.policy.chat_turns import Conversation
-from rlcredit.tasks.example import Example, Shot, build_conversation
+from rlcredit.tasks.example import Example, QuestionSets, Shot, build_conversation
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.held_out_split import separate_alike_questions
 from rlcredit.tasks.prompt_order import PromptOrder
@@ -184,7 +184,7 @@ class Task(LightningDataModule):
         self.others = {name: self._read_other_task(name, path) for name, path in (held_out or {}).items()}
 
     @abstractmethod
-    def examples(self) -> tuple[list[Example], list[Example]]:
+    def examples(self) -> QuestionSets:
         """Return training and held-out examples, disjoint by question."""
 
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
