@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rlcredit.policy.prompt_format import THINKING
+from rlcredit.verification.mathematics.notation import find_closing_brace
 
 AnswerFormat = Literal["boxed", "tag", "phrase", "hashes", "label", "number", "whole"]
 """Formats of stated answers; see :func:`find_final_answer`."""
@@ -101,10 +102,10 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
 
     """
     spoken = _STATING_TEXT.sub(r"\1 ", _STATING_TEXT.sub(r"\1 ", drop_thinking(text)))
-    if "boxed" in formats and _has_open_box(spoken):
+    if "boxed" in formats and _find_boxes(spoken)[-1:] == [None]:
         return None
     for name in formats:
-        answer = _STATED[name](spoken)
+        answer = FORMAT_RULES[name].find(spoken)
         if answer is not None:
             return _strip_marks(answer)
     return None
@@ -152,7 +153,6 @@ def _join_rows(rows: str) -> str:
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])")
-_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def _find_boxes(text: str) -> list[str | None]:
@@ -174,17 +174,8 @@ def _read_box_content(text: str, start: int) -> tuple[str | None, int]:
     if not after.startswith("{"):
         word = after.split(maxsplit=1)[:1]
         return (word[0].strip("$.,") if word else None), opening + len("".join(word))
-    depth = 0
-    for brace in _BRACE.finditer(text, opening):
-        depth += {"{": 1, "}": -1}.get(brace[0], 0)
-        if depth == 0:
-            return text[opening + 1 : brace.start()].strip(), brace.end()
-    return None, len(text)
-
-
-def _has_open_box(text: str) -> bool:
-    boxes = _find_boxes(text)
-    return bool(boxes) and boxes[-1] is None
+    closing = find_closing_brace(text, opening)
+    return (None, len(text)) if closing is None else (text[opening + 1 : closing].strip(), closing + 1)
 
 
 def _find_last_box(text: str) -> str | None:
@@ -263,25 +254,29 @@ def _find_in_tag(text: str) -> str | None:
     return answer.strip() or None if mark and opened else None
 
 
-_STATED: dict[AnswerFormat, Callable[[str], str | None]] = {
-    "boxed": _find_last_box,
-    "tag": _find_in_tag,
-    "phrase": _find_after_phrase,
-    "hashes": _find_after_hashes,
-    "label": _find_after_label,
-    "number": _find_last_number,
-    "whole": _take_whole_text,
-}
+class FormatRule(NamedTuple):
+    """An answer format.
+
+    Attributes:
+        find: Function that returns the last answer of a text in this format; None if there is none.
+        statement: Text that states ``ANSWER`` in this format.
+        mark: Text that marks an answer, for messages.
+
+    """
+
+    find: Callable[[str], str | None]
+    statement: str
+    mark: str
 
 
-STATEMENTS: dict[str, str] = {
-    "boxed": r"\boxed{ANSWER}",
-    "tag": "<answer>ANSWER</answer>",
-    "phrase": "The answer is ANSWER.",
-    "hashes": "#### ANSWER",
-    "label": "Answer: ANSWER",
-    "number": "ANSWER",
-    "whole": "ANSWER",
+FORMAT_RULES: dict[AnswerFormat, FormatRule] = {
+    "boxed": FormatRule(_find_last_box, r"\boxed{ANSWER}", r"`\boxed{}`"),
+    "tag": FormatRule(_find_in_tag, "<answer>ANSWER</answer>", "`<answer>`"),
+    "phrase": FormatRule(_find_after_phrase, "The answer is ANSWER.", "`the answer is`"),
+    "hashes": FormatRule(_find_after_hashes, "#### ANSWER", "`####`"),
+    "label": FormatRule(_find_after_label, "Answer: ANSWER", "`Answer:`"),
+    "number": FormatRule(_find_last_number, "ANSWER", "number"),
+    "whole": FormatRule(_take_whole_text, "ANSWER", "text"),
 }
 
 
@@ -293,4 +288,4 @@ def state_answer(answer: str, formats: Sequence[AnswerFormat] = FORMATS) -> list
         ['\\boxed{42}', '#### 42']
 
     """
-    return [STATEMENTS[name].replace("ANSWER", answer) for name in formats]
+    return [FORMAT_RULES[name].statement.replace("ANSWER", answer) for name in formats]

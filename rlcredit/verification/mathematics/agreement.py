@@ -39,12 +39,8 @@ def is_same_function(ours: Any, theirs: Any) -> bool | None:
 
     imaginary = ours.has(sympy.I) or theirs.has(sympy.I)
     agreed, agreed_elsewhere = list[bool](), list[bool]()
-    for point, is_seam in _list_points(ours, theirs):
-        our, their = ours.subs(point), theirs.subs(point)
-        kinds = [_find_number_kind(each) for each in (our, their)]
-        if None in kinds or kinds[0] != kinds[1]:
-            continue
-        counted = agreed if imaginary or kinds[0] == "real" else agreed_elsewhere
+    for our, their, kind, is_seam in _list_values(ours, theirs):
+        counted = agreed if imaginary or kind == "real" else agreed_elsewhere
         same = is_zero(our - their)
         if counted is agreed and same is False:
             return False
@@ -56,11 +52,7 @@ def is_same_function(ours: Any, theirs: Any) -> bool | None:
 def has_constant_ratio(ours: Any, theirs: Any, positive: bool) -> bool:
     """Whether the ratio of two expressions is one number other than zero, greater than zero if ``positive``."""
     first, compared = None, 0
-    for point, _ in _list_points(ours, theirs):
-        our, their = ours.subs(point), theirs.subs(point)
-        kinds = [_find_number_kind(each) for each in (our, their)]
-        if None in kinds or kinds[0] != kinds[1]:
-            continue
+    for our, their, *_ in _list_values(ours, theirs):
         zeros = is_zero(our), is_zero(their)
         if None in zeros or all(zeros):
             continue
@@ -70,6 +62,15 @@ def has_constant_ratio(ours: Any, theirs: Any, positive: bool) -> bool:
             return False
         compared += same is True
     return compared > 1
+
+
+def _list_values(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any, str, bool]]:
+    """Yield both values at each point where they are of one kind, the kind, and whether the point is on a seam."""
+    for point, is_seam in _list_points(ours, theirs):
+        our, their = ours.subs(point), theirs.subs(point)
+        kind = _find_number_kind(our)
+        if kind is not None and kind == _find_number_kind(their):
+            yield our, their, kind, is_seam
 
 
 def _find_number_kind(value: Any) -> str | None:

@@ -15,21 +15,7 @@ _GREEK = (
 _WORK = ("int", "sum", "prod", "lim", "max", "min", "gcd", "lcm", "det", "to", "partial", "iint", "oint")
 """Commands that ask for the work that the question asks for: an answer may have them where its reference has them."""
 _ATOMS = ("infty", "ell", "hbar", "circ", "imath", "angle", *_GREEK.split())
-_TAKING = (
-    "frac",
-    "sqrt",
-    "binom",
-    "overline",
-    "bar",
-    "vec",
-    "hat",
-    "widehat",
-    "tilde",
-    "mathbb",
-    "mathcal",
-    "log",
-    "text",
-)
+_TAKING = re.findall(r"\w+", "frac sqrt binom overline bar vec hat widehat tilde mathbb mathcal log text")
 _JOINING = ("cdot", "times", "div", "pm", "mp")
 _OTHERS = ("lfloor", "rfloor", "lceil", "rceil", "prime", "begin", "end")
 KNOWN = frozenset([*FUNCTIONS, *_ATOMS, *_TAKING, *_JOINING, *_OTHERS]) - frozenset(_WORK)
