@@ -49,15 +49,15 @@ def normalise_wording(text: str) -> str:
         False
 
     """
-    alike = _RAISED.sub(lambda power: f"^{power[0]}", _INVISIBLE.sub("", text))  # or 5 squared would become 52
-    alike = _QUOTES.sub("'", _DASHES.sub("-", unicodedata.normalize("NFKC", alike))).casefold()
-    return " ".join(word for word in _WORDS.findall(_AROUND.sub(r"\1", alike)) if word not in _SENTENCE_MARKS)
+    wording = _RAISED.sub(lambda power: f"^{power[0]}", _INVISIBLE.sub("", text))  # or 5 squared would become 52
+    wording = _QUOTES.sub("'", _DASHES.sub("-", unicodedata.normalize("NFKC", wording))).casefold()
+    return " ".join(word for word in _WORDS.findall(_AROUND.sub(r"\1", wording)) if word not in _SENTENCE_MARKS)
 
 
 def separate_alike_questions(train: Sequence[Example], held_out: Sequence[Example]) -> QuestionSets:
     """Return the training questions unlike all held-out ones, and those that are worded like one."""
-    asked = {normalise_wording(example.text) for example in held_out}
-    return _split_examples(train, lambda example: normalise_wording(example.text) in asked)
+    wordings = {normalise_wording(example.text) for example in held_out}
+    return _split_examples(train, lambda example: normalise_wording(example.text) in wordings)
 
 
 def _split_examples(examples: Iterable[Example], is_second: Callable[[Example], bool]) -> QuestionSets:
@@ -77,8 +77,10 @@ def hold_out_smallest_hashes(examples: Sequence[Example]) -> QuestionSets:
 
     """
     number = max(1, round(0.1 * len(examples)))
-    chosen = {id(example) for example in sorted(examples, key=lambda example: _hash_question(example.text))[:number]}
-    return _split_examples(examples, lambda example: id(example) in chosen)
+    held_out_ids = {
+        id(example) for example in sorted(examples, key=lambda example: _hash_question(example.text))[:number]
+    }
+    return _split_examples(examples, lambda example: id(example) in held_out_ids)
 
 
 def split_held_out(
@@ -93,19 +95,19 @@ def split_held_out(
         share: Share of all questions that is held out.
 
     """
-    wanted = [math.inf if size is None else size for size in (train_size, validation_size)]
-    dealt: QuestionSets = ([], [])
-    seen: set[str] = set()
+    sizes = [math.inf if size is None else size for size in (train_size, validation_size)]
+    parts: QuestionSets = ([], [])
+    texts: set[str] = set()
     for example in examples:
-        if example.text in seen:
+        if example.text in texts:
             continue
-        seen.add(example.text)
+        texts.add(example.text)
         index = int(is_held_out(example.text, share))
-        if len(dealt[index]) < wanted[index]:
-            dealt[index].append(example)
-        if all(len(part) >= size for part, size in zip(dealt, wanted, strict=True)):
+        if len(parts[index]) < sizes[index]:
+            parts[index].append(example)
+        if all(len(part) >= size for part, size in zip(parts, sizes, strict=True)):
             break
-    return dealt
+    return parts
 
 
 def make_disjoint_sets(

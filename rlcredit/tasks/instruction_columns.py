@@ -6,7 +6,7 @@ from typing import Any
 
 from rlcredit.tasks.record_values import describe_odd_value, read_answer_text
 
-QUESTION = "{question}"
+QUESTION_FIELD = "{question}"
 
 _BRACES = re.compile(r"(\\[A-Za-z]+(?:\{[^{}\n]*\})*|[\\^_])?\{([^{}\n]+)\}")
 """Text in braces, with the LaTeX command whose argument it is."""
@@ -43,9 +43,9 @@ def split_instruction(instruction: str, is_column: Callable[[str], bool]) -> tup
     """
     places = [match for match in _find_braces(instruction) if match[2] == "question" or is_column(match[2])]
     if all(match[2] == "question" for match in places):
-        return QUESTION, instruction
+        return QUESTION_FIELD, instruction
     start, end = places[0].start(2) - 1, places[-1].end()
-    return instruction[start:end], instruction[:start] + QUESTION + instruction[end:]
+    return instruction[start:end], instruction[:start] + QUESTION_FIELD + instruction[end:]
 
 
 def fill_template(template: str, text_of: Callable[[str], str | None]) -> str:
@@ -59,8 +59,8 @@ def fill_template(template: str, text_of: Callable[[str], str | None]) -> str:
     """
 
     def text(match: re.Match[str]) -> str:
-        written = None if match[1] else text_of(match[2])
-        return match[0] if written is None else written
+        content = None if match[1] else text_of(match[2])
+        return match[0] if content is None else content
 
     return _BRACES.sub(text, template).strip()
 
@@ -115,13 +115,13 @@ def _write_entries(entries: Iterable[Any]) -> Iterator[str]:
 
 def _write_options(fields: Mapping[str, Any], verb: str, repair: str) -> Iterator[str]:
     """Yield the lines of an object with options."""
-    said = {name: value for name, value in fields.items() if value is not None}
-    if "text" in said and said.keys() <= OPTION_FIELDS:
-        texts, labels = said["text"], said.get("label")
+    values = {name: value for name, value in fields.items() if value is not None}
+    if "text" in values and values.keys() <= OPTION_FIELDS:
+        texts, labels = values["text"], values.get("label")
         are_lists = isinstance(texts, list)
         options = _pair_lists(texts, labels) if are_lists else [(labels, texts)]
-    elif all(map(_LABEL.fullmatch, map(str, said))):
-        options = said.items()
+    elif all(map(_LABEL.fullmatch, map(str, values))):
+        options = values.items()
     else:
         raise ValueError(f"{verb} {describe_odd_value(fields)}. {repair}")
     for label, text in options:
@@ -136,9 +136,9 @@ def _pair_lists(texts: list[Any], labels: Any) -> list[tuple[Any, Any]]:
 
 
 def _write_option(label: Any, text: str) -> str:
-    shown = "" if label is None else _write_scalar(label, "has as a label", "Write it as a text.")
-    point = "." if shown[-1:].isalnum() else ""
-    return f"{shown}{point} {text}" if shown else text
+    label_text = "" if label is None else _write_scalar(label, "has as a label", "Write it as a text.")
+    point = "." if label_text[-1:].isalnum() else ""
+    return f"{label_text}{point} {text}" if label_text else text
 
 
 def _write_scalar(content: Any, verb: str, repair: str) -> str:

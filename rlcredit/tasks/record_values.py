@@ -11,13 +11,13 @@ from typing import Any
 
 from rlcredit.policy.chat_turns import ROLES, Conversation, parse_conversation
 
-USUAL = {
+USUAL_COLUMNS = {
     "question": ("question", "prompt", "problem"),
     "answer": ("answer", "final_answer", "ground_truth"),
 }
 """Names of columns that are found without being named."""
 
-LISTED = 20
+MAX_LISTED_COLUMNS = 20
 """Columns that a message lists, at most."""
 
 _NO_COLUMN = object()
@@ -29,15 +29,15 @@ _ESCAPED = re.compile(r"""\\(?:([\\'"/])|u([\da-fA-F]{4})|[nrt](?![a-zA-Z]))""")
 """What lists of Python and JSON escape; of `\\nu` and `\\frac` the backslash is meant."""
 
 
-def find_role_column(role: str, wanted: str | None, record: Mapping[str, Any], where: str) -> str:
+def find_role_column(role: str, column: str | None, record: Mapping[str, Any], location: str) -> str:
     """Return the column of the question or the answer.
 
     Args:
         role: ``question`` or ``answer``.
-        wanted: Name of the column that the configuration gives; a point leads into a mapping. One of :data:`USUAL` if
-            None.
+        column: Name of the column that the configuration gives; a point leads into a mapping. One of
+            :data:`USUAL_COLUMNS` if None.
         record: First record of the table.
-        where: Place that the record is from, for messages.
+        location: Place that the record is from, for messages.
 
     Raises:
         ValueError: there is none, or more than one that could be meant; with the columns that were found.
@@ -47,18 +47,18 @@ def find_role_column(role: str, wanted: str | None, record: Mapping[str, Any], w
         'answer'
 
     """
-    found = [name for name in ([wanted] if wanted else USUAL[role]) if has_column(record, name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matches = [name for name in ([column] if column else USUAL_COLUMNS[role]) if has_column(record, name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise ValueError(
-            f"{where}: the {role} may be in `{'` or `'.join(found)}`. Name the column in data.init_args.{role}."
+            f"{location}: the {role} may be in `{'` or `'.join(matches)}`. Name the column in data.init_args.{role}."
         )
-    missing = f"column `{wanted}` is missing" if wanted else f"no column is called `{'`, `'.join(USUAL[role])}`"
-    inside = _list_nested_columns(record, {wanted.rpartition(".")[2]} if wanted else set(USUAL[role]))
-    example = f", for example {' or '.join(inside)}" if inside else ""
+    missing = f"column `{column}` is missing" if column else f"no column is called `{'`, `'.join(USUAL_COLUMNS[role])}`"
+    nested_columns = _list_nested_columns(record, {column.rpartition(".")[2]} if column else set(USUAL_COLUMNS[role]))
+    example = f", for example {' or '.join(nested_columns)}" if nested_columns else ""
     raise ValueError(
-        f"{where}: {missing}; found {list_columns(record)}. Name the column of the {role} in data.init_args.{role}"
+        f"{location}: {missing}; found {list_columns(record)}. Name the column of the {role} in data.init_args.{role}"
         f"{example}."
     )
 
@@ -102,16 +102,16 @@ def is_within_column(inner: str, outer: str) -> bool:
 
 def list_columns(record: Mapping[str, Any]) -> list[str]:
     """Return the columns of a record, as messages list them."""
-    return sorted(map(str, record))[:LISTED]
+    return sorted(map(str, record))[:MAX_LISTED_COLUMNS]
 
 
-def read_question(content: Any, where: str) -> str | Conversation | None:
+def read_question(content: Any, location: str) -> str | Conversation | None:
     """Return a question; None if there is none.
 
     Args:
         content: Text or number, or turns of a conversation, also as a text of JSON or Python; a single one, the user's,
             is a text.
-        where: Place that the question is from, for messages.
+        location: Place that the question is from, for messages.
 
     Raises:
         ValueError: a turn is malformed, or the last one is not to be answered.
@@ -125,26 +125,26 @@ def read_question(content: Any, where: str) -> str | Conversation | None:
         (None, '7')
 
     """
-    turns = _read_turns_text(content, where) if isinstance(content, str) else content
+    turns = _read_turns_text(content, location) if isinstance(content, str) else content
     if isinstance(turns, Mapping):
         turns = [turns]
     if not isinstance(turns, list):
         return read_answer_text(content)
-    conversation = parse_conversation(turns, where)
+    conversation = parse_conversation(turns, location)
     if not all(turn["content"].strip() or "tool_calls" in turn for turn in conversation):
         return None
-    only = conversation[0]
-    return only["content"] if len(conversation) == 1 and only.keys() == {"role", "content"} else conversation
+    only_turn = conversation[0]
+    return only_turn["content"] if len(conversation) == 1 and only_turn.keys() == {"role", "content"} else conversation
 
 
-def _read_turns_text(text: str, where: str) -> Any:
+def _read_turns_text(text: str, location: str) -> Any:
     """Return the turns that a text writes down, as tables of text hold them; None if it is any other text."""
     if not (_TURNS.fullmatch(text) and _ROLE.search(text)):
         return None
     for read in (json.loads, ast.literal_eval):
         with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return read(text.strip())
-    raise ValueError(f"{where}: turns are written as JSON, which this is not: {text!r:.200}.")
+    raise ValueError(f"{location}: turns are written as JSON, which this is not: {text!r:.200}.")
 
 
 def read_answer_text(content: Any) -> str | None:
@@ -187,8 +187,8 @@ def read_answer_list(content: Any) -> list[Any] | None:
     return None
 
 
-def _unescape_character(escaped: re.Match[str]) -> str:
-    character, code = escaped.groups()
+def _unescape_character(match: re.Match[str]) -> str:
+    character, code = match.groups()
     return character or (chr(int(code, 16)) if code else "\n")
 
 
@@ -227,5 +227,5 @@ def describe_odd_value(content: Any) -> str:
 
 
 def _write_decimal(number: float | Decimal) -> str:
-    written = f"{Decimal(str(number)):f}"
-    return written.rstrip("0").rstrip(".") if "." in written else written
+    digits = f"{Decimal(str(number)):f}"
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits

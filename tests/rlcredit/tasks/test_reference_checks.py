@@ -84,7 +84,7 @@ def test_a_data_set_without_references_says_so_before_the_run(capsys):
 
 
 def test_time_for_references_is_bounded(monkeypatch):
-    monkeypatch.setattr("rlcredit.tasks.reference_checks.SECONDS", -1)
+    monkeypatch.setattr("rlcredit.tasks.reference_checks.CHECK_SECONDS", -1)
     examples = [Example(f"{n}?", "{", {}) for n in range(3)]
     assert (
         list(find_reference_faults(examples, "boxed", lambda completions, _: [Verdict.WRONG] * len(completions))) == []
@@ -123,6 +123,6 @@ def test_a_run_tells_how_many_references_cannot_be_read(tmp_path, capsys):
 
 
 def test_time_for_reading_references_is_bounded(monkeypatch):
-    monkeypatch.setattr("rlcredit.tasks.reference_checks.SOON", -1)
+    monkeypatch.setattr("rlcredit.tasks.reference_checks.OTHER_ANSWER_SECONDS", -1)
     examples = [Example("7?", "7", {}), *(Example(f"{n}?", f"x_{n}", {}) for n in range(3))]
     assert find_unreadable_references(examples, "boxed", lambda completions, _: []) == ([], 1)
