@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.tasks.example import Example
-from rlcredit.verification.answer_formats import FORMATS, AnswerFormat, find_final_answer, state_answer
+from rlcredit.verification.answer_formats import MARKED_FORMATS, AnswerFormat, find_final_answer, state_answer
 from rlcredit.verification.mathematics.numbers import read_rational
 from rlcredit.verification.verifiers import Verdict
 
 CHECK_SECONDS = 5.0
 """After which no further references are judged."""
 
-AT_ONCE = 500
+CHECK_BATCH = 500
 """References that are judged together."""
 
 OTHER_ANSWER_BATCH, OTHER_ANSWER_SECONDS = 16, 2.0
@@ -46,11 +46,13 @@ def find_reference_faults(
 
     """
     start_time = time.monotonic()
-    for start in range(0, len(examples), AT_ONCE):
+    for start in range(0, len(examples), CHECK_BATCH):
         if time.monotonic() - start_time > CHECK_SECONDS:
             return
         pairs = [
-            (example, answer) for example in examples[start : start + AT_ONCE] for answer in example.accepted_answers
+            (example, answer)
+            for example in examples[start : start + CHECK_BATCH]
+            for answer in example.accepted_answers
         ]
         single_examples = [example._replace(answer=answer, alternatives=()) for example, answer in pairs]
         verdicts = judge([state_answer(answer, [answer_format])[0] for _, answer in pairs], single_examples)
@@ -61,7 +63,7 @@ def find_reference_faults(
 
 
 def _explain_reference_fault(answer: str, verdict: Verdict) -> str:
-    answer_format = next((name for name in FORMATS if find_final_answer(answer, (name,)) is not None), None)
+    answer_format = next((name for name in MARKED_FORMATS if find_final_answer(answer, (name,)) is not None), None)
     if answer_format is not None:
         return f"{SOLUTION_FAULT}{answer_format}"
     if verdict is not Verdict.RIGHT:

@@ -24,7 +24,7 @@ from rlcredit.tasks.reference_checks import (
     write_reference_warning,
     write_unreadable_warning,
 )
-from rlcredit.verification.answer_formats import FORMATS, AnswerFormat
+from rlcredit.verification.answer_formats import MARKED_FORMATS, AnswerFormat
 from rlcredit.verification.reward_calls import RewardCall
 from rlcredit.verification.reward_functions import RewardFunction, RewardSum, read_reward_functions
 from rlcredit.verification.rewards import Scores, require_verdicts
@@ -139,7 +139,7 @@ class Task(LightningDataModule):
         seed: int = 0,
         unsafe_scorers: bool = False,
         verify_budget: float = 10.0,
-        answer_formats: tuple[AnswerFormat, ...] = FORMATS,
+        answer_formats: tuple[AnswerFormat, ...] = MARKED_FORMATS,
         held_out: dict[str, str] | None = None,
         held_out_completions: int | None = None,
         held_out_k: int | None = None,

@@ -10,7 +10,7 @@ from rlcredit.verification.mathematics.notation import find_closing_brace
 AnswerFormat = Literal["boxed", "tag", "phrase", "hashes", "label", "number", "whole"]
 """Formats of stated answers; see :func:`find_final_answer`."""
 
-FORMATS: tuple[AnswerFormat, ...] = ("boxed", "tag", "phrase", "hashes", "label")
+MARKED_FORMATS: tuple[AnswerFormat, ...] = ("boxed", "tag", "phrase", "hashes", "label")
 """Formats that mark an answer explicitly; the others take whatever is there."""
 
 _ANSWER = r"(?:the )?(?:final |correct |right )?answer"
@@ -72,7 +72,7 @@ _MARKS = tuple(
 _MOST_MARKS = 6
 
 
-def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | None:
+def find_final_answer(text: str, formats: Sequence[AnswerFormat] = MARKED_FORMATS) -> str | None:
     r"""Return the last answer stated in the first of some formats that occurs.
 
     ``boxed`` is the content of ``\boxed{}``; ``tag`` that of ``<answer></answer>``; ``phrase`` is what follows "the
@@ -132,10 +132,10 @@ def drop_thinking(text: str) -> str:
 def _strip_marks(answer: str) -> str:
     """Return an answer without what may stand around it, the rows of aligned equations joined."""
     for _ in range(_MOST_MARKS):
-        marked = next(filter(None, (pattern.fullmatch(answer) for pattern in _MARKS)), None)
-        if marked is None:
+        match = next(filter(None, (pattern.fullmatch(answer) for pattern in _MARKS)), None)
+        if match is None:
             break
-        answer = _strip_quotes(marked[marked.lastindex or 0].strip())
+        answer = _strip_quotes(match[match.lastindex or 0].strip())
     rows = _ALIGNED_ROWS.fullmatch(answer)
     return _strip_marks(_join_rows(rows[2])) if rows else answer
 
@@ -147,8 +147,8 @@ def _strip_quotes(value: str) -> str:
 
 def _join_rows(rows: str) -> str:
     """Return aligned rows as a list; a row that begins with an equality sign goes on with the row before."""
-    joined = re.sub(r"\\\\\s*&?\s*(?==)", " ", rows)
-    parts = (" ".join(part.replace("&", " ").split()).strip(" ,") for part in joined.split(r"\\"))
+    text = re.sub(r"\\\\\s*&?\s*(?==)", " ", rows)
+    parts = (" ".join(part.replace("&", " ").split()).strip(" ,") for part in text.split(r"\\"))
     return ", ".join(filter(None, parts))
 
 
@@ -169,10 +169,10 @@ def _find_boxes(text: str) -> list[str | None]:
 
 def _read_box_content(text: str, start: int) -> tuple[str | None, int]:
     """Return the content of a box whose command ends at ``start``, and where it ends; None if it never closes."""
-    after = text[start:].lstrip()
-    opening = len(text) - len(after)
-    if not after.startswith("{"):
-        word = after.split(maxsplit=1)[:1]
+    tail = text[start:].lstrip()
+    opening = len(text) - len(tail)
+    if not tail.startswith("{"):
+        word = tail.split(maxsplit=1)[:1]
         return (word[0].strip("$.,") if word else None), opening + len("".join(word))
     closing = find_closing_brace(text, opening)
     return (None, len(text)) if closing is None else (text[opening + 1 : closing].strip(), closing + 1)
@@ -194,18 +194,18 @@ def _take_statement(text: str) -> str | None:
         return bullets
     text = text.lstrip(": *&\t\r\n")
     opening = next((mark for mark in _BLOCKS if text.startswith(mark)), "")
-    content, closed, _ = text.removeprefix(opening).partition(_BLOCKS.get(opening, "\n"))
-    if opening and closed and "\n" in content:
-        return opening + content + closed
+    content, end_mark, _ = text.removeprefix(opening).partition(_BLOCKS.get(opening, "\n"))
+    if opening and end_mark and "\n" in content:
+        return opening + content + end_mark
     sentence = _SENTENCE_END.split(text, maxsplit=1)[0].strip("* \t\r\f\v")
     return _drop_stray_end(sentence) or None
 
 
 def _take_bullets(text: str) -> str:
     """Return the items of a list on the lines below; nothing where there is none."""
-    head, _, below = text.partition("\n")
+    head, _, tail = text.partition("\n")
     items = list[str]()
-    for line in [] if head.strip(" :*_\t") else below.strip("\n").split("\n"):
+    for line in [] if head.strip(" :*_\t") else tail.strip("\n").split("\n"):
         bullet = _BULLET.fullmatch(line.rstrip())
         if bullet is None:
             break
@@ -220,8 +220,8 @@ def _drop_stray_end(statement: str) -> str:
         return statement
     closing = end[0]
     opening = {r"\]": r"\[", r"\)": r"\("}.get(closing, closing)
-    unescaped = statement.replace(r"\$", "")
-    is_stray = unescaped.count(closing) % 2 == 1 if opening == closing else opening not in statement
+    plain_text = statement.replace(r"\$", "")
+    is_stray = plain_text.count(closing) % 2 == 1 if opening == closing else opening not in statement
     return statement[: end.start()].rstrip() if is_stray else statement
 
 
@@ -244,14 +244,14 @@ def _take_whole_text(text: str) -> str | None:
 
 
 def _find_after_hashes(text: str) -> str | None:
-    _, mark, rest = text.rpartition("####")
-    return rest.partition("\n")[0].strip() or None if mark else None
+    _, mark, tail = text.rpartition("####")
+    return tail.partition("\n")[0].strip() or None if mark else None
 
 
 def _find_in_tag(text: str) -> str | None:
-    before, mark, _ = text.rpartition("</answer>")
-    _, opened, answer = before.rpartition("<answer>")
-    return answer.strip() or None if mark and opened else None
+    head, mark, _ = text.rpartition("</answer>")
+    _, opening, answer = head.rpartition("<answer>")
+    return answer.strip() or None if mark and opening else None
 
 
 class FormatRule(NamedTuple):
@@ -280,7 +280,7 @@ FORMAT_RULES: dict[AnswerFormat, FormatRule] = {
 }
 
 
-def state_answer(answer: str, formats: Sequence[AnswerFormat] = FORMATS) -> list[str]:
+def state_answer(answer: str, formats: Sequence[AnswerFormat] = MARKED_FORMATS) -> list[str]:
     r"""Return completions that state only an answer, one in each format.
 
     Example:

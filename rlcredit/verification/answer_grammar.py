@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection
 from itertools import accumulate
 
-LONGEST = 20_000
+MAX_ANSWER_CHARACTERS = 20_000
 """Characters of any answer: the longest grids of reasoning-gym have 2,000."""
 
-LONGEST_EXPRESSION, DEEPEST, LONGEST_NUMBER = 500, 8, 50
+LONGEST_EXPRESSION, MAX_BRACKET_DEPTH, LONGEST_NUMBER = 500, 8, 50
 """Characters, brackets in brackets, digits: beyond them parsing takes seconds. Answers of MATH come nowhere near."""
 
 _HUGE_DECIMAL = re.compile(r"\d[eE][+-]?\d{4}")
@@ -23,7 +23,7 @@ _TOWER = re.compile(r"\d[\s})]*(?:\^|\*\*)[\s{(+-]*\d+[\s})]*(?:\^|\*\*)")
 
 def is_short_answer(answer: str, reference: str) -> bool:
     """Whether a scorer that compares texts may see the answer: not too long, no decimal of a million digits."""
-    return len(answer) <= max(LONGEST, 2 * len(reference)) and not (
+    return len(answer) <= max(MAX_ANSWER_CHARACTERS, 2 * len(reference)) and not (
         _HUGE_DECIMAL.search(answer) and not _HUGE_DECIMAL.search(reference)
     )
 
@@ -43,7 +43,7 @@ def is_plain_expression(answer: str, variables: Collection[str] = (), functions:
         False
 
     """
-    if len(answer) > LONGEST_EXPRESSION or _count_open_brackets(answer) > DEEPEST or _has_huge_number(answer):
+    if len(answer) > LONGEST_EXPRESSION or _count_open_brackets(answer) > MAX_BRACKET_DEPTH or _has_huge_number(answer):
         return False
     tokens, end = [], 0
     while end < len(answer):
@@ -68,7 +68,7 @@ def is_plain_latex(answer: str, reference: str) -> bool:
 
     """
     if len(answer) > max(LONGEST_EXPRESSION, 2 * len(reference)) or _count_open_brackets(answer) > max(
-        DEEPEST, _count_open_brackets(reference)
+        MAX_BRACKET_DEPTH, _count_open_brackets(reference)
     ):
         return False
     return not _has_huge_number(answer) or _has_huge_number(reference)
@@ -76,19 +76,19 @@ def is_plain_latex(answer: str, reference: str) -> bool:
 
 def _count_open_brackets(text: str) -> int:
     """Return the largest number of open brackets, matching or not."""
-    opened = accumulate((character in "([{") - (character in ")]}") for character in text)
-    return max(opened, default=0)
+    depths = accumulate((character in "([{") - (character in ")]}") for character in text)
+    return max(depths, default=0)
 
 
 def _has_huge_number(text: str) -> bool:
     """Whether a number has too many digits, or a power is too high."""
     powers = [match[1] for match in _POWER.finditer(text)]
-    raised = 1
+    exponent = 1
     for match in re.finditer(r"[)}]\s*(?:\^|\*\*)[\s{(+-]*(\d{1,3})", text):
-        raised *= max(1, int(match[1]))
+        exponent *= max(1, int(match[1]))
     return bool(
         re.search(rf"\d{{{LONGEST_NUMBER + 1}}}|\d{{4,}}\s*!", text)
         or any(len(power) > 3 for power in powers)
         or _TOWER.search(text)
-        or raised > 100_000
+        or exponent > 100_000
     )

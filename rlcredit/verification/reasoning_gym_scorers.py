@@ -44,7 +44,7 @@ def _is_polynomial(answer: str, metadata: dict[str, Any]) -> bool:
     return is_plain_expression(answer, metadata["variables"])
 
 
-EVALUATING: dict[str, Callable[[str, dict[str, Any]], bool]] = {
+EVALUATING_DATASETS: dict[str, Callable[[str, dict[str, Any]], bool]] = {
     "countdown": _is_arithmetic,
     "puzzle24": _is_arithmetic,
     "simple_integration": _is_antiderivative,
@@ -61,8 +61,8 @@ EVALUATING: dict[str, Callable[[str, dict[str, Any]], bool]] = {
 
 def has_evaluating_scorer(name: str, config: dict[str, Any]) -> bool:
     """Whether a data set's scorer evaluates answers, or one of those that it is composed of."""
-    return name in EVALUATING or (
-        name == "composite" and not EVALUATING.keys().isdisjoint(_list_component_names(config))
+    return name in EVALUATING_DATASETS or (
+        name == "composite" and not EVALUATING_DATASETS.keys().isdisjoint(_list_component_names(config))
     )
 
 
@@ -82,7 +82,7 @@ def is_admissible_answer(name: str, answer: str, entry: dict[str, Any]) -> bool:
     if not is_short_answer(answer, str(entry["answer"])):
         return False
     name = _find_source_dataset(name, entry)
-    return name not in EVALUATING or EVALUATING[name](answer, entry["metadata"])
+    return name not in EVALUATING_DATASETS or EVALUATING_DATASETS[name](answer, entry["metadata"])
 
 
 def _find_source_dataset(name: str, entry: dict[str, Any]) -> str:
@@ -98,12 +98,12 @@ def make_gym_scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[st
 
     def score(answer: str, entry: dict[str, Any]) -> float | None:
         part, reference = _find_source_dataset(name, entry), str(entry["answer"])
-        shown = reference != "None"  # a puzzle with many solutions shows none that could be scored
+        has_reference = reference != "None"  # a puzzle with many solutions shows none that could be scored
         if not has_answer_shape(part, answer, entry):
-            return None if shown and not has_answer_shape(part, reference, entry) else 0.0
+            return None if has_reference and not has_answer_shape(part, reference, entry) else 0.0
 
         def score_reference() -> None:
-            if shown and not source.score_answer(entry["answer"], entry) > 0:
+            if has_reference and not source.score_answer(entry["answer"], entry) > 0:
                 raise ValueError("its scorer rejects its reference")
 
         return judge_or_blame(lambda: float(source.score_answer(answer, entry)), score_reference)

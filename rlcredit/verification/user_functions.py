@@ -51,9 +51,9 @@ def find_user_file(path: str, folder: str) -> Path | None:
         folder: Folder where its module may lie.
 
     """
-    here = Path(folder, *path.split(".")[:-1]).with_suffix(".py")
-    if here.is_file():
-        return here
+    own_file = Path(folder, *path.split(".")[:-1]).with_suffix(".py")
+    if own_file.is_file():
+        return own_file
     spec, _ = locate_module(path)
     return Path(spec.origin) if spec and spec.origin else None
 
@@ -137,8 +137,8 @@ class UserFunction:
         except UnmadeJudgeError as error:
             self._refuse(f"it cannot be used: {error}")
         self.pool.concurrent = CONCURRENT_CALLS if self.is_asynchronous else 1
-        tried = [self._try_call(call) for call in trial]
-        if all(value is None for reply in tried for value in reply.values):
+        trial_replies = [self._try_call(call) for call in trial]
+        if all(value is None for reply in trial_replies for value in reply.values):
             self._warn(Reply((), "it returned None for all completions that it was tried with"))
         if crowd := self.pool.find_crowd():
             self._refuse(crowd)
@@ -149,13 +149,13 @@ class UserFunction:
         if reply is None or reply.outcome is Outcome.ANSWERED:
             self._warn(reply or NO_REPLY)
             return reply or NO_REPLY
-        judged = reply
+        judgement = reply
         if reply.outcome is Outcome.RAISED:
-            (judged,) = judge_calls([call], self._ask)
-        is_bad = [value is not None and not math.isfinite(value) for value in judged.values] or [True]
+            (judgement,) = judge_calls([call], self._ask)
+        is_bad = [value is not None and not math.isfinite(value) for value in judgement.values] or [True]
         if is_bad[0] if call.reference else all(is_bad):
             self._refuse(f"{call.describe()}, {reply.fault}")
-        return judged
+        return judgement
 
     def _refuse(self, complaint: str) -> NoReturn:
         if self.pool is not None:
@@ -171,12 +171,12 @@ class UserFunction:
 
         """
         try:
-            judged = judge_calls(calls, self._ask)
+            judgements = judge_calls(calls, self._ask)
         except UnmadeJudgeError as error:
             raise RunStopped(f"{self.setting}: {self.path}: it can no longer be used: {error}.") from None
-        for reply in judged:
+        for reply in judgements:
             self._warn(reply)
-        return judged
+        return judgements
 
     def _ask(self, calls: Sequence[UserCall]) -> list[Reply | None]:
         """Ask calls: all at a time if they can wait for each other, and what that gives no reply once more, alone."""
@@ -185,8 +185,8 @@ class UserFunction:
             return [reply for (reply,) in self.pool.ask_requests([([call],) for call in calls])]
         (replies,) = self.pool.ask_requests([(calls,)])
         missing = [place for place, reply in enumerate(replies) if reply is None]
-        again = self.pool.ask_requests([([calls[place]],) for place in missing])
-        for place, (reply,) in zip(missing, again, strict=True):
+        new_replies = self.pool.ask_requests([([calls[place]],) for place in missing])
+        for place, (reply,) in zip(missing, new_replies, strict=True):
             replies[place] = reply
         return replies
 

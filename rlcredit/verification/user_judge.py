@@ -32,21 +32,21 @@ def import_user_function(path: str, folder: str) -> Callable[..., Any]:
         TypeError: it cannot be called, or importing it leaves a process behind.
 
     """
-    before = list_descendants(os.getpid())
+    pids = list_descendants(os.getpid())
     sys.path.append(folder)
     module, _, name = path.rpartition(".")
-    found = getattr(importlib.import_module(module), name)
-    _refuse_left_processes(before, "importing its module leaves a process behind. Start it in the __init__ of a class")
-    function = found() if inspect.isclass(found) else found
+    target = getattr(importlib.import_module(module), name)
+    _refuse_left_processes(pids, "importing its module leaves a process behind. Start it in the __init__ of a class")
+    function = target() if inspect.isclass(target) else target
     if not callable(function):
         raise TypeError("it is not a function, and its instances cannot be called")
     return function
 
 
-def _refuse_left_processes(before: Sequence[int], complaint: str) -> None:
+def _refuse_left_processes(pids: Sequence[int], complaint: str) -> None:
     """Refuse processes that go on, but for those before."""
     end = time.monotonic() + _LEAVE_SECONDS
-    while not set(before).issuperset(list_descendants(os.getpid())):
+    while not set(pids).issuperset(list_descendants(os.getpid())):
         if time.monotonic() > end:
             raise TypeError(complaint)
         time.sleep(0.05)
@@ -78,35 +78,35 @@ class UserJudge:
             yield from enumerate(map(self._ask_function, calls))
             return
         places = asyncio.Semaphore(CONCURRENT_CALLS)
-        waiting = {self.loop.create_task(self._await_function(call, places)): at for at, call in enumerate(calls)}
+        waiting = {self.loop.create_task(self._await_function(call, places)): place for place, call in enumerate(calls)}
         while waiting:
-            ended, _ = self.loop.run_until_complete(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
-            yield from [(waiting.pop(task), task.result()) for task in ended]
+            tasks, _ = self.loop.run_until_complete(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
+            yield from [(waiting.pop(task), task.result()) for task in tasks]
 
     def _ask_function(self, call: UserCall) -> Reply:
         try:
-            returned = call.call_function(self.function)
+            result = call.call_function(self.function)
         except BaseException as error:  # noqa: BLE001  (a completion may make a function raise anything)
             return self._describe_failure(error)
-        if inspect.iscoroutine(returned):
-            returned.close()
+        if inspect.iscoroutine(result):
+            result.close()
             return Reply((), "it returned a coroutine. Define it by `async def`", Outcome.MISREAD)
-        return self._read_values(call, returned)
+        return self._read_values(call, result)
 
     async def _await_function(self, call: UserCall, places: asyncio.Semaphore) -> Reply:
         async with places:
             limit = asyncio.timeout(self.seconds)
             try:
                 async with limit:
-                    returned = await call.call_function(self.function)
+                    result = await call.call_function(self.function)
             except BaseException as error:  # noqa: BLE001  (a completion may make a function raise anything)
                 late = Reply((), f"it took longer than {self.seconds:g} s", Outcome.BROKEN)
                 return late if limit.expired() else self._describe_failure(error)
-        return self._read_values(call, returned)
+        return self._read_values(call, result)
 
-    def _read_values(self, call: UserCall, returned: Any) -> Reply:
+    def _read_values(self, call: UserCall, result: Any) -> Reply:
         try:
-            return call.read_values(returned)
+            return call.read_values(result)
         except Exception as error:  # noqa: BLE001  (what it returned may raise anything when it is read)
             return Reply((), describe_error(error), call.misread)
 
@@ -115,7 +115,7 @@ class UserJudge:
 
 
 def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial: Sequence[UserCall]) -> UserJudge:
-    """Return what asks a function; made in the worker, or before its copies are locked.
+    """Return the judge that asks a function; made in the worker, or before its copies are locked.
 
     Args:
         path: Dotted path of the function or class.
@@ -130,7 +130,7 @@ def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial:
         TypeError: it cannot be called as the calls are.
 
     """
-    before = list_descendants(os.getpid())
+    pids = list_descendants(os.getpid())
     function = import_user_function(path, folder)
     trial[0].check_signature(function)
     judge = UserJudge(function, seconds)
@@ -138,7 +138,7 @@ def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial:
         raise TypeError("it is asynchronous, and a locked process can wait for nothing. Set `locked: false`")
     is_warm = locked and all(reply.values for _, reply in judge(trial))
     if locked:
-        _refuse_left_processes(before, "it leaves a process behind, and a locked process has none. Set `locked: false`")
+        _refuse_left_processes(pids, "it leaves a process behind, and a locked process has none. Set `locked: false`")
     if is_warm:
         judge.hint = (
             " in a locked process, which can open and import nothing. Import at the top of its module, read files in "

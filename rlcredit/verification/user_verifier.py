@@ -10,9 +10,9 @@ from rlcredit.verification.fault_attribution import AT_FAULT
 from rlcredit.verification.user_functions import MADE_UP_COMPLETIONS, UserFunction, require_user_path
 from rlcredit.verification.worker_replies import Outcome, Reply
 
-SETTING = "data.verifier"
+VERIFIER_KEY = "data.verifier"
 
-SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
+VERIFIER_SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
 
 JudgeCall = tuple[str, str, dict[str, Any]]
 """Completion, answer, metadata."""
@@ -52,15 +52,15 @@ class VerifierCall(NamedTuple):
         try:
             inspect.signature(function).bind("", "", {})
         except TypeError as error:
-            raise TypeError(f"it cannot be called as {SIGNATURE}: {error}") from None
+            raise TypeError(f"it cannot be called as {VERIFIER_SIGNATURE}: {error}") from None
 
     def call_function(self, function: Callable[..., Any]) -> Any:
         """Call a verifier."""
         return function(self.completions[0], self.reference, self.metadata)
 
-    def read_values(self, returned: Any) -> Reply:
+    def read_values(self, result: Any) -> Reply:
         """Return the reply to a judgement; see :func:`read_user_judgement`."""
-        return Reply([read_user_judgement(returned)])
+        return Reply([read_user_judgement(result)])
 
 
 def read_user_judgement(result: Any) -> float:
@@ -115,11 +115,11 @@ class UserVerifier:
     """
 
     def __init__(self, path: str | VerifierFunction, budget: float = 10.0, unsafe: bool = False) -> None:
-        chosen = path if isinstance(path, VerifierFunction) else VerifierFunction(path)
-        self.path = chosen.function
-        require_user_path(SETTING, self.path, SIGNATURE, "my_verifier.judge for judge in my_verifier.py")
+        verifier = path if isinstance(path, VerifierFunction) else VerifierFunction(path)
+        self.path = verifier.function
+        require_user_path(VERIFIER_KEY, self.path, VERIFIER_SIGNATURE, "my_verifier.judge for judge in my_verifier.py")
         self.function = UserFunction(
-            SETTING, self.path, chosen.locked, chosen.seconds, budget, unsafe, "Such completions are wrong"
+            VERIFIER_KEY, self.path, verifier.locked, verifier.seconds, budget, unsafe, "Such completions are wrong"
         )
 
     @property
@@ -143,13 +143,13 @@ class UserVerifier:
     def score_completions(self, calls: Sequence[JudgeCall]) -> list[float | None]:
         """Return the score of each completion from 0 to 1, None where it could not tell; equal ones are asked once."""
         keys = [(completion, answer, id(metadata)) for completion, answer, metadata in calls]
-        asked = dict(zip(keys, calls, strict=True))
+        distinct_calls = dict(zip(keys, calls, strict=True))
         if calls:
             self.start(calls[0][1:])
         replies = self.function.judge(
-            [VerifierCall([text], answer, metadata) for text, answer, metadata in asked.values()]
+            [VerifierCall([text], answer, metadata) for text, answer, metadata in distinct_calls.values()]
         )
-        scores = dict(zip(asked, (_read_score(reply.values[0]) for reply in replies), strict=True))
+        scores = dict(zip(distinct_calls, (_read_score(reply.values[0]) for reply in replies), strict=True))
         return [scores[key] for key in keys]
 
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from docs.numbers import read_results, require_claim
 from reasoning_gym_battery import BESIDE, CONSTANTS, DENIALS, HEDGES, KINDS, WITHIN, render_battery_table
 
-from docs.numbers import read_results, require_claim
-from rlcredit.verification.reasoning_gym_answers import SHAPES
+from rlcredit.verification.reasoning_gym_answers import ANSWER_SHAPES
 
 
 def collect_numbers() -> dict[str, Any]:
@@ -17,7 +17,7 @@ def collect_numbers() -> dict[str, Any]:
     return {
         "data_sets": len(rows),
         "taking": len(taking),
-        "with_a_shape": len(SHAPES),
+        "with_a_shape": len(ANSWER_SHAPES),
         "candidates": {
             "constant": len(CONSTANTS),
             "hedge": len(HEDGES),

@@ -6,7 +6,7 @@ import pytest
 from rlcredit.cli.explain import render_call
 from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym, Records
 from rlcredit.tasks.held_out_split import is_held_out
-from rlcredit.verification.reasoning_gym_scorers import EVALUATING
+from rlcredit.verification.reasoning_gym_scorers import EVALUATING_DATASETS
 from rlcredit.verification.verifiers import Verdict
 from tests.conftest import CHAIN_SUM
 
@@ -73,7 +73,7 @@ def test_a_scorer_that_raises_is_counted_not_zeroed(task):
 
 def test_a_scorer_that_hangs_is_killed_and_its_answer_wrong(monkeypatch):
     monkeypatch.setattr("rlcredit.tasks.reasoning_gym.SCORE_TIMEOUT", 1.0)
-    monkeypatch.setitem(EVALUATING, "countdown", lambda *_: True)
+    monkeypatch.setitem(EVALUATING_DATASETS, "countdown", lambda *_: True)
     task = ReasoningGym("countdown", train_size=4, validation_size=2, prompts_per_step=1)
     task.setup()
     verdicts = task.judge([r"\boxed{9**9**9**9}", rf"\boxed{{{task.train_set[1].answer}}}"], task.train_set[:2])
