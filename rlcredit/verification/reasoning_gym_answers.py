@@ -64,7 +64,8 @@ def has_answer_shape(name: str, answer: str, entry: dict[str, Any]) -> bool:
         return False  # what cannot be read has another shape
 
 
-def _make_pattern_shape(expression: str) -> Shape:
+def make_pattern_shape(expression: str) -> Shape:
+    """Return a test whether an expression matches a whole answer, blanks around it aside."""
     regex = re.compile(expression, re.ASCII)
     return lambda answer, _: bool(regex.fullmatch(answer.strip()))
 
@@ -246,8 +247,8 @@ ANSWER_SHAPES: dict[str, Shape] = {
     "advanced_geometry": _is_number_or_point,
     "calendar_arithmetic": _is_same_date_or_count,
     "codeio": _is_code_output,
-    "complex_arithmetic": _make_pattern_shape(r"\(*[-+.\deEijIJ\s]+\)*"),
-    "fraction_simplification": _make_pattern_shape(
+    "complex_arithmetic": make_pattern_shape(r"\(*[-+.\deEijIJ\s]+\)*"),
+    "fraction_simplification": make_pattern_shape(
         r"\$?\s*(?:\d+\s*/\s*\d+|\\d?frac\s*\{\s*\d+\s*\}\s*\{\s*\d+\s*\})\s*\$?"
     ),
     "knights_knaves": _has_same_roles,
@@ -256,7 +257,7 @@ ANSWER_SHAPES: dict[str, Shape] = {
     "palindrome_partitioning": _is_partition_list,
     "polynomial_equations": _is_root_list,
     "pool_matrix": _has_grid_layout,
-    "survo": _make_pattern_shape(r"[-+\d\s]+"),
+    "survo": make_pattern_shape(r"[-+\d\s]+"),
     "time_intervals": _is_duration,
     # Several answers.
     "boxnet": _is_box_plan,
@@ -264,13 +265,13 @@ ANSWER_SHAPES: dict[str, Shape] = {
     "cryptarithm": _is_digit_assignment,
     "graph_color": _is_full_colouring,
     "jugs": _is_pouring_list,
-    "kakurasu": _make_pattern_shape(r"[01\s,\[\]()|]+"),
+    "kakurasu": make_pattern_shape(r"[01\s,\[\]()|]+"),
     "propositional_logic": _is_logic_formula,
     "puzzle24": _is_target_expression,
     "quantum_lock": _is_button_sequence,
-    "rubiks_cube": _make_pattern_shape(r"(?:[LRDUBF]w?|[XYZMES])'?\d?(?:\s+(?:[LRDUBF]w?|[XYZMES])'?\d?)*"),
+    "rubiks_cube": make_pattern_shape(r"(?:[LRDUBF]w?|[XYZMES])'?\d?(?:\s+(?:[LRDUBF]w?|[XYZMES])'?\d?)*"),
     "rush_hour": _is_car_move_list,
-    "sokoban": _make_pattern_shape(r"[UDLR\s]+"),
+    "sokoban": make_pattern_shape(r"[UDLR\s]+"),
     "tower_of_hanoi": _is_disk_move_list,
 }
 """Required form of the answer, by data set. The scorers of all others compare the whole answer."""

@@ -7,17 +7,12 @@ from typing import Any
 from rlcredit.verification.answer_grammar import LONGEST_EXPRESSION, is_plain_expression, is_short_answer
 from rlcredit.verification.fault_attribution import judge_or_blame
 from rlcredit.verification.mathematics.symbolic import preload_sympy
-from rlcredit.verification.reasoning_gym_answers import has_answer_shape
+from rlcredit.verification.reasoning_gym_answers import Shape, has_answer_shape, make_pattern_shape
 from rlcredit.verification.worker_process import warm_up_judge
 
 _FUNCTIONS = frozenset(re.findall(r"\w+", "sin cos tan cot sec csc asin acos atan sinh cosh tanh exp log ln sqrt"))
 _INTEGRATION = ("C", "pi", "E")
 _ADDED_LETTER = re.compile(r"(?:^|[-+])\s*([A-Za-z])\d{0,2}\s*(?=[-+]|$)", re.ASCII)
-
-
-def _make_text_test(pattern: str) -> Callable[[str, dict[str, Any]], bool]:
-    characters = re.compile(pattern, re.ASCII)
-    return lambda answer, _: bool(characters.fullmatch(answer))
 
 
 def _is_arithmetic(answer: str, _: dict[str, Any]) -> bool:
@@ -44,17 +39,17 @@ def _is_polynomial(answer: str, metadata: dict[str, Any]) -> bool:
     return is_plain_expression(answer, metadata["variables"])
 
 
-EVALUATING_DATASETS: dict[str, Callable[[str, dict[str, Any]], bool]] = {
+EVALUATING_DATASETS: dict[str, Shape] = {
     "countdown": _is_arithmetic,
     "puzzle24": _is_arithmetic,
     "simple_integration": _is_antiderivative,
     "intermediate_integration": _is_antiderivative,
     "polynomial_multiplication": _is_polynomial,
     # These evaluate a list; letters that are no names of Python's, and nothing that calls or looks up.
-    "string_insertion": _make_text_test(r"[A-Z\s,\[\]'\"]{0,2000}"),
-    "spiral_matrix": _make_text_test(r"[-\d\s,\[\]]{0,20000}"),
-    "binary_matrix": _make_text_test(r"[\d\s,\[\]]{0,20000}"),
-    "n_queens": _make_text_test(r"[Q_\s,\[\]'\"]{0,20000}"),
+    "string_insertion": make_pattern_shape(r"[A-Z\s,\[\]'\"]{0,2000}"),
+    "spiral_matrix": make_pattern_shape(r"[-\d\s,\[\]]{0,20000}"),
+    "binary_matrix": make_pattern_shape(r"[\d\s,\[\]]{0,20000}"),
+    "n_queens": make_pattern_shape(r"[Q_\s,\[\]'\"]{0,20000}"),
 }
 """Data sets whose scorers evaluate the answer as Python, and the expressions they may see."""
 

@@ -43,21 +43,6 @@ def require_user_path(setting: str, path: str, signature: str, example: str) -> 
         raise ValueError(f"{setting}: {path} is part of Python and not a {setting.rpartition('.')[2].rstrip('s')}.")
 
 
-def find_user_file(path: str, folder: str) -> Path | None:
-    """Return the file of a user's function, found without importing it; None if there is none.
-
-    Args:
-        path: Dotted path of the function.
-        folder: Folder where its module may lie.
-
-    """
-    own_file = Path(folder, *path.split(".")[:-1]).with_suffix(".py")
-    if own_file.is_file():
-        return own_file
-    spec, _ = locate_module(path)
-    return Path(spec.origin) if spec and spec.origin else None
-
-
 MADE_UP_COMPLETIONS = (
     "",
     "I do not know.",
@@ -110,7 +95,11 @@ class UserFunction:
     @property
     def file(self) -> Path | None:
         """File of the function's module, found without importing it; None if there is none."""
-        return find_user_file(self.path, self.folder)
+        own_file = Path(self.folder, *self.path.split(".")[:-1]).with_suffix(".py")
+        if own_file.is_file():
+            return own_file
+        spec, _ = locate_module(self.path)
+        return Path(spec.origin) if spec and spec.origin else None
 
     def start(self, trial: Sequence[UserCall]) -> None:
         """Start its processes and try it once, under the limits that judging has; later calls do nothing.
