@@ -237,7 +237,7 @@ class Records(Task):
             ValueError: names the first of them, their number, and the ways on.
 
         """
-        missing_messages, ambiguity_messages, long_locations = list[str](), list[str](), list[str]()
+        gaps, ambiguities, long_places = list[str](), list[str](), list[str]()
         total = bare_count = 0
         records = source.read_records()
         head = list(islice(records, HEAD_RECORDS))
@@ -250,9 +250,9 @@ class Records(Task):
             try:
                 example = reader.read_example(record, location)
             except MissingAnswerError as error:
-                missing_messages.append(str(error))
+                gaps.append(str(error))
             except AmbiguousListError as error:
-                ambiguity_messages.append(str(error))
+                ambiguities.append(str(error))
             else:
                 bare_count += not example.answer
                 if len(example.text) <= (MAX_QUESTION_LENGTH if self.longest is None else self.longest):
@@ -263,25 +263,23 @@ class Records(Task):
                         "prompt."
                     )
                 else:
-                    long_locations.append(location)
+                    long_places.append(location)
         of_all = f"of {total:,} records"
-        if ambiguity_messages:
-            raise ValueError(f"{ambiguity_messages[0]} {len(ambiguity_messages):,} {of_all} list several.")
-        if missing_messages and not self.skips_unanswered:
+        if ambiguities:
+            raise ValueError(f"{ambiguities[0]} {len(ambiguities):,} {of_all} list several.")
+        if gaps and not self.skips_unanswered:
             ways = "Fill it in, or set data.init_args.skip_unanswered: true to leave them out"
-            raise ValueError(f"{missing_messages[0]} {len(missing_messages):,} {of_all} have no answer. {ways}.")
-        if missing_messages:
-            print_message(
-                f"{source}: {len(missing_messages):,} {of_all} have no answer and are left out. {missing_messages[0]}"
-            )
+            raise ValueError(f"{gaps[0]} {len(gaps):,} {of_all} have no answer. {ways}.")
+        if gaps:
+            print_message(f"{source}: {len(gaps):,} {of_all} have no answer and are left out. {gaps[0]}")
         if bare_count:
             judge = (
                 "data.verifier" if self.own else "data.rewards" if self.reward_sum else f"{type(self).__name__}.judge"
             )
             print_message(f"{source}: {bare_count:,} {of_all} have no answer as a text; {judge} needs none.")
-        if long_locations:
+        if long_places:
             print_message(
-                f"{source}: {len(long_locations):,} {of_all} ask more than {self.longest} characters and are left out."
+                f"{source}: {len(long_places):,} {of_all} ask more than {self.longest} characters and are left out."
             )
 
     def _make_record_reader(self, record: dict[str, Any], location: str) -> RecordReader:
@@ -295,14 +293,15 @@ class Records(Task):
         if QUESTION_FIELD in self.instruction:
             question = find_role_column("question", self.question, record, location)
         answer = self._find_answer_column(record, location)
-        template, asked_by = split_instruction(
-            self.instruction, lambda name: not _is_answer(answer, name) and has_column(record, name)
-        )
+
+        def is_column(name: str) -> bool:
+            return not _is_answer(answer, name) and has_column(record, name)
+
+        template, asked_by = split_instruction(self.instruction, is_column)
         if self.asked_by not in (None, asked_by):
             raise ValueError(f"{location}: data.instruction names columns of the other questions that this file lacks.")
         self.asked_by = asked_by
-        names = frozenset(find_braced_names(template)) - {"question"}
-        columns = frozenset(name for name in names if not _is_answer(answer, name) and has_column(record, name))
+        columns = frozenset(filter(is_column, find_braced_names(template))) - {"question"}
         if not columns and QUESTION_FIELD not in self.instruction:
             raise ValueError(
                 f"{location}: data.instruction names no column but in {self.instruction!r:.80}; "
