@@ -65,8 +65,11 @@ def find_role_column(role: str, column: str | None, record: Mapping[str, Any], l
 
 def _list_nested_columns(record: Mapping[str, Any], names: Collection[str]) -> list[str]:
     """Return the columns inside others that have one of some names, as in ``reward_model.ground_truth``."""
-    outer = [(name, value) for name, value in record.items() if isinstance(value, Mapping)]
-    return [f"{name}.{inner}" for name, value in outer for inner in value if inner in names]
+    columns = list[str]()
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            columns += [f"{name}.{inner}" for inner in value if inner in names]
+    return columns
 
 
 def read_column(record: Mapping[str, Any], name: str, default: Any = None) -> Any:

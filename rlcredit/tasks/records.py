@@ -273,9 +273,8 @@ class Records(Task):
         if gaps:
             print_message(f"{source}: {len(gaps):,} {of_all} have no answer and are left out. {gaps[0]}")
         if bare_count:
-            judge = (
-                "data.verifier" if self.own else "data.rewards" if self.reward_sum else f"{type(self).__name__}.judge"
-            )
+            judge = "data.rewards" if self.reward_sum else f"{type(self).__name__}.judge"
+            judge = "data.verifier" if self.own else judge
             print_message(f"{source}: {bare_count:,} {of_all} have no answer as a text; {judge} needs none.")
         if long_places:
             print_message(

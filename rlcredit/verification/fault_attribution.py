@@ -149,7 +149,8 @@ def _attribute_failure(call: UserCall) -> Generator[list[UserCall], list[Reply |
     is_excused = bool(reference_calls and new_replies[-1] and _has_failed(new_replies[-1]))
     guilty = next(number for number, fault in enumerate(faults) if fault is not None)
     message = f"{faults[guilty]}, with the completion {call.completions[guilty]!r:.80} alone"
-    judgements = [next(values) if fault is None else UNTOLD_VALUE if is_excused else AT_FAULT for fault in faults]
+    blame = UNTOLD_VALUE if is_excused else AT_FAULT
+    judgements = [next(values) if fault is None else blame for fault in faults]
     return Reply(judgements, message, Outcome.BROKEN if is_excused else Outcome.RAISED)
 
 

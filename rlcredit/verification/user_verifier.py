@@ -155,4 +155,6 @@ class UserVerifier:
 
 def _read_score(value: float | None) -> float | None:
     """Return zero for a completion that is at fault, None where nobody can tell."""
-    return 0.0 if value == AT_FAULT else None if value != value else value
+    if value == AT_FAULT:
+        return 0.0
+    return None if value != value else value

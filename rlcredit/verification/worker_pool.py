@@ -337,4 +337,6 @@ class WorkerPool:
 
 def _read_answer(reply: Reply | None) -> float | None:
     """Return the answer to a request of one call: 0 if it is itself at fault, None if it could not be judged."""
-    return None if reply is None else reply.values[0] if reply.values else 0.0
+    if reply is None:
+        return None
+    return reply.values[0] if reply.values else 0.0

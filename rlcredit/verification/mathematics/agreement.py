@@ -195,9 +195,8 @@ def _bracket_zeros(part: Any, name: Any) -> list[Any]:
     places = [sign * sympy.Integer(10) ** power for sign in (-1, 1) for power in _POWERS[::sign]]
     values = [part.subs(name, place).evalf(5) for place in places]
     pairs = itertools.pairwise(zip(places, values, strict=True))
-    return [
-        place
-        for (low, low_value), (high, high_value) in pairs
-        if low_value.is_real and high_value.is_real and low_value * high_value < 0
-        for place in (low, high)
-    ]
+    seams = list[Any]()
+    for (low, low_value), (high, high_value) in pairs:
+        if low_value.is_real and high_value.is_real and low_value * high_value < 0:
+            seams += [low, high]
+    return seams

@@ -92,10 +92,8 @@ def _has_balanced_brackets(tokens: list[tuple[str, str]]) -> bool:
 
 
 def _is_well_formed(tokens: list[tuple[str, str]]) -> bool:
-    joining = {rf"\{name}" for name in _JOINING}
-    kinds = [
-        "sign" if value in (r"\pm", r"\mp") else "operator" if value in joining else kind for kind, value in tokens
-    ]
+    command_kinds = {**{rf"\{name}": "operator" for name in _JOINING}, r"\pm": "sign", r"\mp": "sign"}
+    kinds = [command_kinds.get(value, kind) for kind, value in tokens]
     taking = {rf"\{name}" for name in (*_TAKING, *FUNCTION_NAMES)}
     ends = {"number", "letter", "close", "after", "bar"}
     if kinds[-1] in ("sign", "operator", "script") or kinds[0] in ("operator", "after", "script"):

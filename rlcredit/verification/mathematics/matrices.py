@@ -50,7 +50,8 @@ def read_table(text: str) -> CellTable | None:
     rows = [[cell.strip().rstrip(",") for cell in line.split("&")] for line in lines if line]
     if match["transposed"] and len({len(row) for row in rows}) == 1:
         rows = [list(column) for column in zip(*rows, strict=True)]
-    return CellTable("cases" if cases else "bars" if bars else "matrix", rows)
+    form = "bars" if bars else "matrix"
+    return CellTable("cases" if cases else form, rows)
 
 
 def read_unit_vectors(text: str) -> list[str]:
@@ -77,7 +78,9 @@ def read_vector(text: str) -> list[str]:
     table = read_table(text)
     if table is not None:
         rows = table.rows if table.kind == "matrix" else []
-        return [row[0] for row in rows] if all(len(row) == 1 for row in rows) else rows[0] if len(rows) == 1 else []
+        if all(len(row) == 1 for row in rows):
+            return [row[0] for row in rows]
+        return rows[0] if len(rows) == 1 else []
     brackets = read_brackets(re.sub(_TRANSPOSED + "$", "", text))
     if brackets is not None and brackets[::2] in (("(", ")"), (r"\langle", r"\rangle")):
         return split_outside_brackets(brackets[1], ",;")

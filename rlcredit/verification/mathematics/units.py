@@ -26,13 +26,8 @@ acre|hectare ha|sqft|cc|unit|cd|lm|lx|bpm|people person|man men|woman women|chil
 tooth teeth|mouse mice|goose geese|box
 dollar usd|cent|euro eur|gbp|rupee rs inr|yen jpy|yuan rmb cny|won krw|peso|franc|ruble rub|penny pence|quid|buck
 """
-_CANONICAL = {
-    name: names[0]
-    for line in _UNITS.split("\n")
-    for group in line.split("|")
-    if (names := group.split())
-    for name in names
-}
+_SPELLINGS = [group.split() for group in re.split(r"[|\n]", _UNITS)]
+_CANONICAL = {name: names[0] for names in _SPELLINGS for name in names}
 _CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble"} | {
     **{"₩": "won", "¢": "cent"}
 }
