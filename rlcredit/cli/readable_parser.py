@@ -12,7 +12,7 @@ from rlcredit.cli.config_schema import Roots
 from rlcredit.cli.parser_errors import explain_parser_error
 from rlcredit.config.jsonargparse_patches import list_options
 from rlcredit.config.passwords import redact_passwords
-from rlcredit.tasks.record_sources import FORMS
+from rlcredit.tasks.record_sources import FILE_READERS
 
 LONGEST = 1800
 """Characters of a message; the list of all operators has about a thousand."""
@@ -45,6 +45,6 @@ def _join_lines(text: str) -> str:
 def _explain_table_as_task(config: Mapping[str, Any]) -> str | None:
     """Explain how to name a data file that was given as the task itself."""
     data = config.get("data")
-    if isinstance(data, str) and Path(data).suffix.lower() in FORMS:
+    if isinstance(data, str) and Path(data).suffix.lower() in FILE_READERS:
         return f"data: {data} is a table, no task. Say --data Records --data.init_args.path {data}"
     return None

@@ -60,6 +60,10 @@ class Example(NamedTuple):
         return "\n\n".join(map(write_turn, self.question))
 
 
+QuestionSets = tuple[list[Example], list[Example]]
+"""Training questions, and held-out questions."""
+
+
 @dataclass
 class Shot:
     """An example that the policy is shown before every question.
@@ -96,16 +100,16 @@ def build_conversation(
         user 4 + 3 =
 
     """
-    asked = parse_conversation(question)
-    if asked[0]["role"] == "system":
+    turns = parse_conversation(question)
+    if turns[0]["role"] == "system":
         if system is not None:
             raise ValueError(
-                f"data.system: the question already has a system prompt, {asked[0]['content']!r:.80}. Remove one."
+                f"data.system: the question already has a system prompt, {turns[0]['content']!r:.80}. Remove one."
             )
-        system, asked = asked[0]["content"], asked[1:]
-    said = [] if system is None else [ChatMessage(role="system", content=system)]
+        system, turns = turns[0]["content"], turns[1:]
+    messages = [] if system is None else [ChatMessage(role="system", content=system)]
     for shot in shots:
-        said.append(ChatMessage(role="user", content=instruction.replace("{question}", shot.question)))
-        said.append(ChatMessage(role="assistant", content=shot.answer))
-    last: ChatMessage = {**asked[-1], "content": instruction.replace("{question}", asked[-1]["content"])}
-    return [*said, *asked[:-1], last]
+        messages.append(ChatMessage(role="user", content=instruction.replace("{question}", shot.question)))
+        messages.append(ChatMessage(role="assistant", content=shot.answer))
+    last_turn: ChatMessage = {**turns[-1], "content": instruction.replace("{question}", turns[-1]["content"])}
+    return [*messages, *turns[:-1], last_turn]

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-LARGEST = 2**28
+MAX_READ_BYTES = 2**28
 """Bytes of a line, and of a file that is one list, which are read at once."""
 
-WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """First bytes of UTF-16 files, as spreadsheets and PowerShell write them."""
 
 _START = 2**16
@@ -31,11 +31,13 @@ def read_json_lines(path: Path) -> Located:
     """
     with path.open("rb") as file:
         for number, line in enumerate(_split_lines(file, path), start=1):
-            where = f"{path}, line {number}"
-            if len(line) > LARGEST:
-                raise ValueError(f"{where}: longer than {LARGEST:,} bytes. Leave out a column that is not needed.")
+            location = f"{path}, line {number}"
+            if len(line) > MAX_READ_BYTES:
+                raise ValueError(
+                    f"{location}: longer than {MAX_READ_BYTES:,} bytes. Leave out a column that is not needed."
+                )
             if line.strip():
-                yield where, _require_mapping(_parse_json(line, where), where)
+                yield location, _require_mapping(_parse_json(line, location), location)
 
 
 def read_json_records(path: Path) -> Located:
@@ -49,8 +51,8 @@ def read_json_records(path: Path) -> Located:
         start = _strip_byte_order_mark(file.read(_START), path)
     if start.lstrip().startswith(b"["):
         for number, entry in enumerate(_read_whole_json(path), start=1):
-            where = f"{path}, entry {number}"
-            yield where, _require_mapping(entry, where)
+            location = f"{path}, entry {number}"
+            yield location, _require_mapping(entry, location)
         return
     try:
         yield from read_json_lines(path)
@@ -61,16 +63,18 @@ def read_json_records(path: Path) -> Located:
 
 def _read_whole_json(path: Path) -> Any:
     with path.open("rb") as file:
-        content = _strip_byte_order_mark(file.read(LARGEST + 1), path)
-    if len(content) > LARGEST:
-        raise ValueError(f"{path}: longer than {LARGEST:,} bytes. Write one object per line, and call it .jsonl.")
+        content = _strip_byte_order_mark(file.read(MAX_READ_BYTES + 1), path)
+    if len(content) > MAX_READ_BYTES:
+        raise ValueError(
+            f"{path}: longer than {MAX_READ_BYTES:,} bytes. Write one object per line, and call it .jsonl."
+        )
     return _parse_json(content, str(path))
 
 
 def _split_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
     """Yield lines however they end: with a line feed, a carriage return, or both."""
     start = True
-    while line := file.readline(LARGEST + 1):
+    while line := file.readline(MAX_READ_BYTES + 1):
         line = _strip_byte_order_mark(line, path) if start else line
         start = False
         yield from line.removesuffix(b"\n").removesuffix(b"\r").split(b"\r")
@@ -78,7 +82,7 @@ def _split_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
 
 def _strip_byte_order_mark(start: bytes, path: Path) -> bytes:
     """Return the start of a file without its byte order mark."""
-    if start.startswith(WIDE):
+    if start.startswith(UTF16_MARKS):
         raise ValueError(f"{path}: not UTF-8 (it is UTF-16). Save the file as UTF-8.")
     return start.removeprefix(codecs.BOM_UTF8)
 
@@ -96,30 +100,30 @@ def _refuse_one_object(path: Path) -> None:
         )
 
 
-def _require_mapping(record: Any, where: str) -> dict[str, Any]:
+def _require_mapping(record: Any, location: str) -> dict[str, Any]:
     if not isinstance(record, dict):
-        raise ValueError(f"{where}: expected an object with a question and an answer, got {type(record).__name__}.")
+        raise ValueError(f"{location}: expected an object with a question and an answer, got {type(record).__name__}.")
     return record
 
 
-def _parse_json(text: bytes, where: str) -> Any:
+def _parse_json(text: bytes, location: str) -> Any:
     """Parse JSON, numbers that are not finite included; refuse repeated keys."""
     try:
         return json.loads(text.decode("utf-8"), object_pairs_hook=_build_unique_object, parse_int=_parse_integer)
     except json.JSONDecodeError as error:
         place = f"at column {error.colno}" if error.lineno == 1 else f"at line {error.lineno}, column {error.colno}"
-        raise ValueError(f"{where}: not JSON ({error.msg} {place}).") from None
+        raise ValueError(f"{location}: not JSON ({error.msg} {place}).") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{where}: not UTF-8 ({error.reason}). Save the file as UTF-8.") from None
+        raise ValueError(f"{location}: not UTF-8 ({error.reason}). Save the file as UTF-8.") from None
     except RecursionError:
-        raise ValueError(f"{where}: nested too deep. Write it flatter.") from None
+        raise ValueError(f"{location}: nested too deep. Write it flatter.") from None
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
+        raise ValueError(f"{location}: {error}") from None
 
 
 def _build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if repeated := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
-        raise ValueError(f"field `{repeated[0]}` occurs twice. Remove one.")
+    if duplicates := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
+        raise ValueError(f"field `{duplicates[0]}` occurs twice. Remove one.")
     return dict(pairs)
 
 
@@ -131,7 +135,7 @@ def _parse_integer(digits: str) -> int | str:
         return digits
 
 
-DELIMITERS = ",;\t"
+CSV_DELIMITERS = ",;\t"
 """Possible separators; the one that occurs most often in the first line is used."""
 
 
@@ -146,7 +150,7 @@ def read_csv_records(path: Path) -> Located:
         _strip_byte_order_mark(file.read(2), path)
         file.seek(0)
         content = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-        limit = csv.field_size_limit(LARGEST)
+        limit = csv.field_size_limit(MAX_READ_BYTES)
         try:
             yield from _read_delimited_rows(content, path)
         except UnicodeDecodeError as error:
@@ -156,7 +160,7 @@ def read_csv_records(path: Path) -> Located:
 
 
 def _read_delimited_rows(content: io.TextIOWrapper, path: Path) -> Located:
-    delimiter = max(DELIMITERS, key=content.readline(LARGEST).count)
+    delimiter = max(CSV_DELIMITERS, key=content.readline(MAX_READ_BYTES).count)
     content.seek(0)
     reader = csv.reader(content, delimiter=delimiter, strict=True)
     try:
@@ -167,14 +171,14 @@ def _read_delimited_rows(content: io.TextIOWrapper, path: Path) -> Located:
 
 def _read_rows_under_header(reader: Any, path: Path) -> Located:
     header = [name.strip() for name in next(reader, [])]
-    if repeated := [name for name, count in Counter(header).items() if count > 1]:
-        raise ValueError(f"{path}, line 1: the column `{repeated[0]}` occurs twice. Rename or remove one.")
+    if duplicates := [name for name, count in Counter(header).items() if count > 1]:
+        raise ValueError(f"{path}, line 1: the column `{duplicates[0]}` occurs twice. Rename or remove one.")
     for row in reader:
-        where = f"{path}, line {reader.line_num}"
+        location = f"{path}, line {reader.line_num}"
         if row and len(row) != len(header):
             raise ValueError(
-                f"{where}: {len(row)} values under a header of {len(header)}. Put a text that holds a "
+                f"{location}: {len(row)} values under a header of {len(header)}. Put a text that holds a "
                 f'{ {",": "comma", ";": "semicolon"}.get(reader.dialect.delimiter, "tab") } into "quotation marks".'
             )
         if row:
-            yield where, dict(zip(header, row, strict=True))
+            yield location, dict(zip(header, row, strict=True))

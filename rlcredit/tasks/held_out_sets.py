@@ -30,8 +30,8 @@ class HeldOutSet(NamedTuple):
     @property
     def size(self) -> int | None:
         """Number of its questions; before they have been read the most that there may be, None if all are asked."""
-        known = self.task.held_out_size
-        return self.task.validation_size if known is None else known
+        count = self.task.held_out_size
+        return self.task.validation_size if count is None else count
 
     def name_metric(self, quantity: str) -> str:
         """Return the name of a metric.
@@ -44,7 +44,7 @@ class HeldOutSet(NamedTuple):
         return f"val/{self.name}/{quantity}" if self.name else f"val/{quantity}"
 
     def choose_sampling(self, usual: Sampling) -> Sampling:
-        """Return how its questions are sampled; only the number of completions may differ."""
+        """Return the sampling of its questions; only the number of completions may differ."""
         completions = self.task.held_out_completions
         return usual if completions is None else replace(usual, completions=completions)
 
@@ -59,10 +59,10 @@ class HeldOutSet(NamedTuple):
             ValueError: more than its completions.
 
         """
-        k, drawn = self.task.held_out_k or usual, self.task.held_out_completions or completions
-        if k > drawn:
-            which = f"of the held-out set {self.name!r}" if self.name else "of the task"
-            raise ValueError(f"data.held_out_k {which} is {k}, but only {drawn} completions are drawn. Lower it.")
+        k, draws = self.task.held_out_k or usual, self.task.held_out_completions or completions
+        if k > draws:
+            owner = f"of the held-out set {self.name!r}" if self.name else "of the task"
+            raise ValueError(f"data.held_out_k {owner} is {k}, but only {draws} completions are drawn. Lower it.")
         return k
 
     def count_answers(self, usual: int) -> int | None:

@@ -4,9 +4,9 @@ import math
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from rlcredit.tasks.example import Example
+from rlcredit.tasks.example import Example, QuestionSets
 
 
 def is_held_out(question: str, share: float = 0.1) -> bool:
@@ -49,23 +49,25 @@ def normalise_wording(text: str) -> str:
         False
 
     """
-    alike = _RAISED.sub(lambda power: f"^{power[0]}", _INVISIBLE.sub("", text))  # or 5 squared would become 52
-    alike = _QUOTES.sub("'", _DASHES.sub("-", unicodedata.normalize("NFKC", alike))).casefold()
-    return " ".join(word for word in _WORDS.findall(_AROUND.sub(r"\1", alike)) if word not in _SENTENCE_MARKS)
+    wording = _RAISED.sub(lambda power: f"^{power[0]}", _INVISIBLE.sub("", text))  # or 5 squared would become 52
+    wording = _QUOTES.sub("'", _DASHES.sub("-", unicodedata.normalize("NFKC", wording))).casefold()
+    return " ".join(word for word in _WORDS.findall(_AROUND.sub(r"\1", wording)) if word not in _SENTENCE_MARKS)
 
 
-def separate_alike_questions(
-    train: Sequence[Example], held_out: Sequence[Example]
-) -> tuple[list[Example], list[Example]]:
+def separate_alike_questions(train: Sequence[Example], held_out: Sequence[Example]) -> QuestionSets:
     """Return the training questions unlike all held-out ones, and those that are worded like one."""
-    asked = {normalise_wording(example.text) for example in held_out}
-    parts: tuple[list[Example], list[Example]] = ([], [])
-    for example in train:
-        parts[normalise_wording(example.text) in asked].append(example)
+    wordings = {normalise_wording(example.text) for example in held_out}
+    return _split_examples(train, lambda example: normalise_wording(example.text) in wordings)
+
+
+def _split_examples(examples: Iterable[Example], is_second: Callable[[Example], bool]) -> QuestionSets:
+    parts: QuestionSets = ([], [])
+    for example in examples:
+        parts[is_second(example)].append(example)
     return parts
 
 
-def hold_out_smallest_hashes(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+def hold_out_smallest_hashes(examples: Sequence[Example]) -> QuestionSets:
     """Hold out the tenth with the smallest hashes, at least one question: for sets too small for chance.
 
     Unlike :func:`is_held_out` it depends on the other questions, too.
@@ -75,16 +77,15 @@ def hold_out_smallest_hashes(examples: Sequence[Example]) -> tuple[list[Example]
 
     """
     number = max(1, round(0.1 * len(examples)))
-    chosen = set(sorted(range(len(examples)), key=lambda place: _hash_question(examples[place].text))[:number])
-    parts: tuple[list[Example], list[Example]] = ([], [])
-    for place, example in enumerate(examples):
-        parts[place in chosen].append(example)
-    return parts
+    held_out_ids = {
+        id(example) for example in sorted(examples, key=lambda example: _hash_question(example.text))[:number]
+    }
+    return _split_examples(examples, lambda example: id(example) in held_out_ids)
 
 
 def split_held_out(
     examples: Iterable[Example], train_size: int | None, validation_size: int | None, share: float = 0.1
-) -> tuple[list[Example], list[Example]]:
+) -> QuestionSets:
     """Deal distinct questions to a training and a held-out set until both are full or the examples end.
 
     Args:
@@ -94,24 +95,24 @@ def split_held_out(
         share: Share of all questions that is held out.
 
     """
-    wanted = [math.inf if size is None else size for size in (train_size, validation_size)]
-    dealt: tuple[list[Example], list[Example]] = ([], [])
-    seen: set[str] = set()
+    sizes = [math.inf if size is None else size for size in (train_size, validation_size)]
+    parts: QuestionSets = ([], [])
+    texts: set[str] = set()
     for example in examples:
-        if example.text in seen:
+        if example.text in texts:
             continue
-        seen.add(example.text)
+        texts.add(example.text)
         index = int(is_held_out(example.text, share))
-        if len(dealt[index]) < wanted[index]:
-            dealt[index].append(example)
-        if all(len(part) >= size for part, size in zip(dealt, wanted, strict=True)):
+        if len(parts[index]) < sizes[index]:
+            parts[index].append(example)
+        if all(len(part) >= size for part, size in zip(parts, sizes, strict=True)):
             break
-    return dealt
+    return parts
 
 
 def make_disjoint_sets(
     train: Iterable[Example], held_out: Iterable[Example], validation_size: int | None
-) -> tuple[list[Example], list[Example]]:
+) -> QuestionSets:
     """Remove every held-out question from the training set, then cut the held-out set to size.
 
     Args:

@@ -1,14 +1,13 @@
-"""Questions from the Hugging Face hub, a local copy of it, or a file of JSON lines."""
+"""Published data sets of the Hugging Face hub, or local copies of them."""
 
 from pathlib import Path
 from typing import Any
 
-from rlcredit.tasks.record_sources import RecordSource
 from rlcredit.tasks.records import Records
 
 
 class HubDataset(Records):
-    """``Records`` of a repository, whose held-out questions are its split ``test``.
+    """What published data sets share: held-out questions are their split ``test``.
 
     Args:
         path: Repository on the hub, or a local folder of the same format.
@@ -82,21 +81,8 @@ class MATH(HubDataset):
 
 
 class JSONL(Records):
-    """Records in JSON lines, whatever the name of the file; otherwise as ``Records``.
-
-    Args:
-        train: File of training questions.
-        validation: File of held-out questions; without one, a hash of the text holds out a tenth of ``train``.
-        kwargs: Arguments of :class:`~rlcredit.tasks.records.Records` and :class:`~rlcredit.tasks.task.Task`.
-
-    """
-
-    first = {"question": "prompt", "answer": "answer"}  # noqa: RUF012
+    """``Records`` under a former name, which recorded runs and ledgers have in their configurations."""
 
     def __init__(self, train: Path, validation: Path | None = None, **kwargs: Any) -> None:
         super().__init__(str(train), None if validation is None else str(validation), **kwargs)
         self.train, self.validation = Path(train), validation and Path(validation)
-
-    def make_source(self, path: str | Path, split_name: str | None) -> RecordSource:
-        """Return the source of a split's questions."""
-        return super().make_source(path, split_name)._replace(form=".jsonl")

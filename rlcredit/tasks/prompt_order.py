@@ -61,8 +61,8 @@ class PromptOrder(Sampler[list[int]]):
         """Return this process's prompts of a step."""
         epoch, place = divmod(step // self.repeats, self.size // self.batch)
         bits = np.random.Philox(key=np.array([self.seed, epoch], dtype=np.uint64))
-        shuffled = np.random.Generator(bits).permutation(self.size)
-        return shuffled[place * self.batch : (place + 1) * self.batch][self.rank :: self.world].tolist()
+        order = np.random.Generator(bits).permutation(self.size)
+        return order[place * self.batch : (place + 1) * self.batch][self.rank :: self.world].tolist()
 
     def __iter__(self) -> Iterator[list[int]]:
         """Yield the remaining batches of the current epoch."""

@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.base.files import write_atomically
-from rlcredit.tasks.example import Example
+from rlcredit.tasks.example import Example, QuestionSets
 
-LARGEST = 64 * 2**20
+MAX_CACHE_FILE_BYTES = 64 * 2**20
 """Bytes of one file; larger ones are neither written nor read."""
 
-ALL = 512 * 2**20
+MAX_CACHE_BYTES = 512 * 2**20
 """Bytes of all files; beyond them the oldest go."""
 
-FORMAT = 1
-
-Sets = tuple[list[Example], list[Example]]
+CACHE_FORMAT = 1
 
 
 def locate_question_cache() -> Path:
@@ -26,11 +24,11 @@ def locate_question_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlcredit" / "questions"
 
 
-def load_cached_questions(key: dict[str, Any]) -> Sets | None:
+def load_cached_questions(key: dict[str, Any]) -> QuestionSets | None:
     """Return training and held-out questions stored under a key; None if there is no complete entry."""
     try:
         path = _build_cache_path(key)
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MAX_CACHE_FILE_BYTES:
             return None
         content = json.loads(path.read_bytes())
         if content["key"] != _serialise_key(key):
@@ -41,7 +39,7 @@ def load_cached_questions(key: dict[str, Any]) -> Sets | None:
     return train, held_out
 
 
-def cache_questions(key: dict[str, Any], sets: Sets) -> bool:
+def cache_questions(key: dict[str, Any], sets: QuestionSets) -> bool:
     """Store questions under a key, completely or not at all; return whether they were stored.
 
     Metadata that JSON cannot give back as it was, and a folder that takes no file, are left alone.
@@ -54,7 +52,7 @@ def cache_questions(key: dict[str, Any], sets: Sets) -> bool:
     try:
         rows = [[_encode_value(list(example)) for example in part] for part in sets]
         content = json.dumps({"key": _serialise_key(key), "train": rows[0], "held_out": rows[1]}, allow_nan=False)
-        if len(content) > LARGEST:
+        if len(content) > MAX_CACHE_FILE_BYTES:
             return False
         locate_question_cache().mkdir(mode=0o700, parents=True, exist_ok=True)
         _evict_oldest_files(len(content))
@@ -68,7 +66,7 @@ def _evict_oldest_files(size: int) -> None:
     files = sorted(locate_question_cache().glob("*.json"), key=lambda path: path.stat().st_mtime)
     total = size + sum(path.stat().st_size for path in files)
     for path in files:
-        if total <= ALL:
+        if total <= MAX_CACHE_BYTES:
             return
         total -= path.stat().st_size
         with contextlib.suppress(FileNotFoundError):
@@ -76,7 +74,7 @@ def _evict_oldest_files(size: int) -> None:
 
 
 def _serialise_key(key: dict[str, Any]) -> str:
-    return json.dumps({**key, "format": FORMAT}, sort_keys=True)
+    return json.dumps({**key, "format": CACHE_FORMAT}, sort_keys=True)
 
 
 def _build_cache_path(key: dict[str, Any]) -> Path:

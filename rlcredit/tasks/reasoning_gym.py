@@ -19,7 +19,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from rlcredit.base.messages import print_message
 from rlcredit.policy.memory import read_machine_memory
 from rlcredit.tasks import question_cache
-from rlcredit.tasks.example import Example
+from rlcredit.tasks.example import Example, QuestionSets
 from rlcredit.tasks.held_out_split import split_held_out
 from rlcredit.tasks.reference_checks import write_reference_warning
 from rlcredit.tasks.task import Task, require_positive, score_verdict
@@ -38,26 +38,26 @@ from rlcredit.verification.worker_pool import WorkerPool
 SCORE_TIMEOUT = 3.0
 """Processor seconds that one scoring may take."""
 
-PATIENCE, EVERY = 5.0, 15.0
+PATIENCE_SECONDS, REPORT_SECONDS = 5.0, 15.0
 """Seconds between messages about the generation of questions."""
 
-TRIED = 8
+TRIED_REFERENCES = 8
 """Number of references scored before a run: enough to detect a data set without any."""
 
 WORTH_KEEPING = 3.0
 """Seconds of generation from which questions are cached."""
 
 
-LARGE = 1000
+LARGE_NUMBER = 1000
 """Smallest number in a configuration that leads to a trial question, which may have as many digits."""
 
-QUESTION = 1000
+MIN_QUESTION_BYTES = 1000
 """Bytes of memory that a question takes at least."""
 
-SOON, MEMORY = 5.0, 4 * 2**30
+MAX_QUESTION_SECONDS, MAX_QUESTION_BYTES = 5.0, 4 * 2**30
 """Seconds and bytes that one question may take."""
 
-TRIAL = """
+TRIAL_PROGRAM = """
 import json, resource, sys
 import reasoning_gym
 print("begun", flush=True)
@@ -93,30 +93,25 @@ def refuse_endless_question(name: str, seed: int, config: Mapping[str, Any]) -> 
         ValueError: with the repair.
 
     """
-    request = json.dumps([name, seed, MEMORY, config], default=str)
+    request = json.dumps([name, seed, MAX_QUESTION_BYTES, config], default=str)
     process = subprocess.Popen(
-        [sys.executable, "-c", TRIAL, request], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", TRIAL_PROGRAM, request], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     try:
         assert process.stdout is not None
         process.stdout.readline()  # it has imported the package
-        status = process.wait(SOON)
+        status = process.wait(MAX_QUESTION_SECONDS)
     except subprocess.TimeoutExpired:
         status = None
     finally:
         process.kill()
         process.communicate()
     if status in (None, 9, -signal.SIGKILL):
-        large = ", ".join(f"{value:,g}" for value in sorted({*_iterate_numbers(config)}) if value > LARGE)
+        large = ", ".join(f"{value:,g}" for value in sorted({*_iterate_numbers(config)}) if value > LARGE_NUMBER)
         raise ValueError(
-            f"data.config: one question of {name} takes more than {SOON:g} s or {MEMORY >> 30} GiB to "
-            f"generate. Lower its large values: {large}."
+            f"data.config: one question of {name} takes more than {MAX_QUESTION_SECONDS:g} s or "
+            f"{MAX_QUESTION_BYTES >> 30} GiB to generate. Lower its large values: {large}."
         )
-
-
-def build_reference_scoring(_: str, entry: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return what tells whether a scorer takes long because of the question."""
-    return [(entry["answer"], entry)]
 
 
 class ReasoningGym(Task):
@@ -155,7 +150,7 @@ class ReasoningGym(Task):
 
         self.name, self.config, self.train_size = name, config or {}, train_size
         require_positive("data.train_size", train_size)
-        if train_size * QUESTION > read_machine_memory():
+        if train_size * MIN_QUESTION_BYTES > read_machine_memory():
             raise ValueError(
                 f"data.train_size: {train_size:,} questions take more than the "
                 f"{read_machine_memory() / 2**30:,.0f} GiB of this machine. Lower it."
@@ -164,13 +159,13 @@ class ReasoningGym(Task):
             close = ", ".join(difflib.get_close_matches(name, DATASETS)) or "none"
             raise ValueError(f"data.name: reasoning-gym has no data set {name!r}. Close names: {close}.")
         fields = {field.name for field in dataclasses.fields(DATASETS[name][1])} - {"seed", "size"}
-        if unknown := sorted(set(self.config) - fields):
+        if extra_names := sorted(set(self.config) - fields):
             raise ValueError(
-                f"data.config: `{name}` has no parameter {unknown}. It accepts {', '.join(sorted(fields))}."
+                f"data.config: `{name}` has no parameter {extra_names}. It accepts {', '.join(sorted(fields))}."
             )
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         self._generator_seed, self.offered = generator_seed, 50 * (train_size + self.held_out_size)
-        if any(value > LARGE for value in _iterate_numbers(self.config)):
+        if any(value > LARGE_NUMBER for value in _iterate_numbers(self.config)):
             refuse_endless_question(name, generator_seed, self.config)
         self._one = self._make_dataset(1)
         if has_evaluating_scorer(name, self.config):
@@ -182,7 +177,7 @@ class ReasoningGym(Task):
             self.config,
             timeout=SCORE_TIMEOUT,
             budget=self.verify_budget,
-            alone=build_reference_scoring,
+            alone=lambda _, entry: [(entry["answer"], entry)],
         )
 
     @cached_property
@@ -204,7 +199,7 @@ class ReasoningGym(Task):
         """Number of held-out questions; as many as are wanted are generated."""
         return self.validation_size or 512
 
-    def examples(self) -> tuple[list[Example], list[Example]]:
+    def examples(self) -> QuestionSets:
         """Generate distinct questions; a hash of the text decides which are held out.
 
         What has taken long is kept in a cache on disk, and read from there by the next run that wants the same.
@@ -214,15 +209,15 @@ class ReasoningGym(Task):
             **{"train": self.train_size, "held_out": self.held_out_size, "offered": self.offered},
             **{"reasoning_gym": version("reasoning-gym"), "python": platform.python_version()},
         }
-        if known := question_cache.load_cached_questions(key):
-            return known
-        started = time.monotonic()
+        if cached_sets := question_cache.load_cached_questions(key):
+            return cached_sets
+        start_time = time.monotonic()
         examples = self._draw_distinct_questions()
-        if time.monotonic() - started > WORTH_KEEPING:
+        if time.monotonic() - start_time > WORTH_KEEPING:
             question_cache.cache_questions(key, examples)
         return examples
 
-    def _draw_distinct_questions(self) -> tuple[list[Example], list[Example]]:
+    def _draw_distinct_questions(self) -> QuestionSets:
         train, held_out = split_held_out(self._generate_examples(), self.train_size, self.held_out_size)
         if len(train) < self.train_size or len(held_out) < self.held_out_size:
             raise ValueError(
@@ -233,17 +228,19 @@ class ReasoningGym(Task):
         return train, held_out
 
     def _generate_examples(self) -> Iterator[Example]:
-        wanted = self.train_size + self.held_out_size
-        news = f"reasoning-gym generates {wanted:,} questions of {self.name}"
-        timer = threading.Timer(PATIENCE, print_message, [f"{news}, once: the next start finds them in the cache."])
+        count = self.train_size + self.held_out_size
+        news = f"reasoning-gym generates {count:,} questions of {self.name}"
+        timer = threading.Timer(
+            PATIENCE_SECONDS, print_message, [f"{news}, once: the next start finds them in the cache."]
+        )
         timer.daemon = True
         timer.start()
         try:
-            told = time.monotonic() + PATIENCE
-            for drawn, entry in enumerate(self.source):
-                if time.monotonic() > told + EVERY:
-                    told = time.monotonic()
-                    print_message(f"{news}: {drawn:,} drawn. A smaller data.train_size takes less time.")
+            report_time = time.monotonic() + PATIENCE_SECONDS
+            for number, entry in enumerate(self.source):
+                if time.monotonic() > report_time + REPORT_SECONDS:
+                    report_time = time.monotonic()
+                    print_message(f"{news}: {number:,} drawn. A smaller data.train_size takes less time.")
                 yield Example(entry["question"], str(entry["answer"]), entry["metadata"])
         finally:
             timer.cancel()
@@ -255,30 +252,32 @@ class ReasoningGym(Task):
         if self.own is not None:
             return super().judge_with_scores(completions, examples)
         pairs = list(zip(completions, examples, strict=True))
-        looks = [inspect_answer(self._inspect_completion, text, each, self._state_reference) for text, each in pairs]
-        asked = {
+        looks = [
+            inspect_answer(self._inspect_completion, text, question, self._state_reference) for text, question in pairs
+        ]
+        requests = {
             (look, id(example)): (look, example._asdict())
             for look, example in zip(looks, examples, strict=True)
             if isinstance(look, str)
         }
-        scores = dict(zip(asked, self.worker_pool.answer_requests(list(asked.values())), strict=True))
-        judged = list[tuple[Verdict, float | None]]()
+        scores = dict(zip(requests, self.worker_pool.answer_requests(list(requests.values())), strict=True))
+        judgements = list[tuple[Verdict, float | None]]()
         for look, example in zip(looks, examples, strict=True):
             score = scores[look, id(example)] if isinstance(look, str) else score_verdict(look)
-            judged.append((make_verdict(score, self.solved_at) if isinstance(look, str) else look, score))
-        return judged
+            judgements.append((make_verdict(score, self.solved_at) if isinstance(look, str) else look, score))
+        return judgements
 
     def check_references(self) -> None:
         """Warn if the scorer rejects the references of the first questions; some data sets have none.
 
         They are not the policy's, and are scored here without waiting for a process.
         """
-        answer_format, tried = self.answer_formats[0], (self.train_set or self.held_out_set)[:TRIED]
-        faults = [] if self.own else [(each, "wrong") for each in tried if not self._is_right_by_itself(each)]
+        answer_format, sample = self.answer_formats[0], (self.train_set or self.held_out_set)[:TRIED_REFERENCES]
+        faults = [] if self.own else [(example, "wrong") for example in sample if not self._is_right_by_itself(example)]
         if faults:
-            warning = write_reference_warning(faults, len(tried), answer_format, self.locate_example)
+            warning = write_reference_warning(faults, len(sample), answer_format, self.locate_example)
             rank_zero_only(print_message)(
-                f"{warning} So says the scorer of {self.name}, of the first {len(tried)}; a completion may be right "
+                f"{warning} So says the scorer of {self.name}, of the first {len(sample)}; a completion may be right "
                 "where it wants a solution and has none to show."
             )
 
@@ -294,10 +293,10 @@ class ReasoningGym(Task):
 
     def _inspect_completion(self, completion: str, example: Example) -> str | Verdict:
         """Return the answer for the scorer, or a verdict if the scorer must not see it."""
-        stated = find_final_answer(completion, self.answer_formats)
-        if stated is None:
+        statement = find_final_answer(completion, self.answer_formats)
+        if statement is None:
             return judge_unanswered(completion)
-        answer = strip_name_and_unit(stated, str(example.answer))
+        answer = strip_name_and_unit(statement, str(example.answer))
         return answer if answer and self.admissible(answer, example._asdict()) else Verdict.WRONG
 
     def _state_reference(self, example: Example) -> str:

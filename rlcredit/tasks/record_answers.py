@@ -13,22 +13,12 @@ from rlcredit.tasks.record_values import (
     read_answer_text,
     read_column,
 )
-from rlcredit.verification.answer_formats import AnswerFormat, find_final_answer
+from rlcredit.verification.answer_formats import FORMAT_RULES, AnswerFormat, find_final_answer
 from rlcredit.verification.mathematics.numbers import read_rational
 from rlcredit.verification.verifiers import Verdict, inspect_answer, judge_exactly
 
 ListMeaning = Literal["any", "all"]
 """Meaning of a list in the answer column: each entry is right, or all of them together are."""
-
-MARKS: Mapping[str, str] = {
-    "boxed": "`\\boxed{}`",
-    "tag": "`<answer>`",
-    "phrase": "`the answer is`",
-    "hashes": "`####`",
-    "label": "`Answer:`",
-    "number": "number",
-    "whole": "text",
-}
 
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _COMMA_DECIMAL = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+)(?![\d,]|\.\d)")
@@ -62,12 +52,12 @@ class AnswerColumn:
     reference: AnswerFormat | None = None
     decimal_comma: bool = False
 
-    def read_answers(self, record: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    def read_answers(self, record: Mapping[str, Any], location: str) -> tuple[str, ...]:
         """Return the answers of a record, of which a completion must state one.
 
         Args:
             record: Record of a table.
-            where: Place that the record is from, for messages.
+            location: Place that the record is from, for messages.
 
         Raises:
             MissingAnswerError: it has none.
@@ -82,39 +72,41 @@ class AnswerColumn:
 
         """
         if not has_column(record, self.name):
-            raise MissingAnswerError(f"{where}: column `{self.name}` is missing; found {list_columns(record)}.")
+            raise MissingAnswerError(f"{location}: column `{self.name}` is missing; found {list_columns(record)}.")
         content = read_column(record, self.name)
         fault = find_type_fault(content)
         if fault:
-            raise ValueError(f"{where}: column `{self.name}` {fault}.")
+            raise ValueError(f"{location}: column `{self.name}` {fault}.")
         entries = read_answer_list(content)
         texts = [self._read_text(entry) for entry in ([content] if entries is None else entries)]
-        found = [text for text in texts if text is not None]
-        if not found or len(found) < len(texts):
+        answers = [text for text in texts if text is not None]
+        if not answers or len(answers) < len(texts):
             raise MissingAnswerError(
-                f"{where}: column `{self.name}` must be a non-empty text or a number, got {content!r:.200}."
+                f"{location}: column `{self.name}` must be a non-empty text or a number, got {content!r:.200}."
             )
-        stated = [self._find_stated_answer(text, where) for text in found]
-        return tuple(stated) if entries is None else self._combine_entries([text.strip() for text in stated], where)
+        statements = [self._find_stated_answer(text, location) for text in answers]
+        if entries is None:
+            return tuple(statements)
+        return self._combine_entries([text.strip() for text in statements], location)
 
     def _read_text(self, entry: Any) -> str | None:
         text = read_answer_text(entry)
         return write_decimal_points(entry) if text and self.decimal_comma and isinstance(entry, str) else text
 
-    def _find_stated_answer(self, text: str, where: str) -> str:
+    def _find_stated_answer(self, text: str, location: str) -> str:
         if self.reference is None:
             return text
-        stated = find_final_answer(text, (self.reference,))
-        if stated is None:
+        answer = find_final_answer(text, (self.reference,))
+        if answer is None:
             raise MissingAnswerError(
-                f"{where}: column `{self.name}` has no {MARKS[self.reference]} that states its answer."
+                f"{location}: column `{self.name}` has no {FORMAT_RULES[self.reference].mark} that states its answer."
             )
-        return stated
+        return answer
 
-    def _combine_entries(self, entries: list[str], where: str) -> tuple[str, ...]:
+    def _combine_entries(self, entries: list[str], location: str) -> tuple[str, ...]:
         if len(entries) > 1 and self.meaning is None:
             raise AmbiguousListError(
-                f"{where}: column `{self.name}` lists {len(entries)} answers, {entries!r:.200}. If each of them is "
+                f"{location}: column `{self.name}` lists {len(entries)} answers, {entries!r:.200}. If each of them is "
                 "right, set data.init_args.answers: any; if a completion must state all of them, "
                 "set data.init_args.answers: all."
             )
@@ -130,31 +122,31 @@ def _drop_thousands_commas(entry: str) -> str:
     return entry.replace(",", "") if _THOUSANDS.fullmatch(_strip_sign(entry)) else entry
 
 
-def accept_same_answers(first: Sequence[str], second: Sequence[str]) -> bool:
+def accept_same_answers(ours: Sequence[str], theirs: Sequence[str]) -> bool:
     """Whether exact comparison finds for each answer of either an equal one of the other.
 
     Args:
-        first: Accepted answers of a question.
-        second: Accepted answers of a question with the same text.
+        ours: Accepted answers of a question.
+        theirs: Accepted answers of a question with the same text.
 
     Example:
         >>> accept_same_answers(["1,000"], ["1000.0"]), accept_same_answers(["0.5", "x"], ["1/2"])
         (True, False)
 
     """
-    if first == second:
+    if ours == theirs:
         return True
-    equal = [[_is_same_answer(one, other) for other in second] for one in first]
+    equal = [[_is_same_answer(our_answer, their_answer) for their_answer in theirs] for our_answer in ours]
     return all(map(any, equal)) and all(map(any, zip(*equal, strict=True)))
 
 
-def _is_same_answer(one: str, other: str) -> bool:
-    if one.strip() == other.strip():
+def _is_same_answer(answer: str, reference: str) -> bool:
+    if answer.strip() == reference.strip():
         return True
-    numbers = read_rational(one), read_rational(other)
+    numbers = read_rational(answer), read_rational(reference)
     if None not in numbers:  # fifty times faster than what follows
         return numbers[0] == numbers[1]
-    pairs = ((one, other), (other, one))
+    pairs = ((answer, reference), (reference, answer))
     return any(inspect_answer(judge_exactly, *pair, str) is Verdict.RIGHT for pair in pairs)
 
 
@@ -184,19 +176,19 @@ def find_comma_decimals(answers: list[str]) -> list[int]:
     """
     if any(_is_number_list(text) for text in answers):
         return []
-    found = [
+    decimals = [
         place
         for place, text in enumerate(answers)
         if _LIKE_COMMA_DECIMAL.fullmatch(text)
         and (_strip_sign(text).startswith("0,") or not _THOUSANDS.fullmatch(_strip_sign(text)))
     ]
-    return found if len(found) > sum(bool(_DECIMAL.fullmatch(text)) for text in answers) else []
+    return decimals if len(decimals) > sum(bool(_DECIMAL.fullmatch(text)) for text in answers) else []
 
 
 def _is_number_list(text: str) -> bool:
     """Whether it is several numbers, which a space behind a comma or a second comma tells from a decimal."""
-    several = ", " in text or text.count(",") > 1
-    return several and bool(_NUMBERS.fullmatch(text)) and not _THOUSANDS.fullmatch(_strip_sign(text))
+    has_parts = ", " in text or text.count(",") > 1
+    return has_parts and bool(_NUMBERS.fullmatch(text)) and not _THOUSANDS.fullmatch(_strip_sign(text))
 
 
 def _strip_sign(number: str) -> str:

@@ -12,7 +12,7 @@ from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.tasks import file_records
 from rlcredit.tasks.file_records import Located
 
-FILES = {
+TEXT_READERS = {
     ".jsonl": file_records.read_json_records,
     ".ndjson": file_records.read_json_records,
     ".json": file_records.read_json_records,
@@ -21,16 +21,16 @@ FILES = {
 }
 """How files of text are read, by their suffixes."""
 
-PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip")
 """Endings of compressed files, which must be unpacked first."""
 
-BATCH = 1000
+ROWS_AT_ONCE = 1000
 """Rows that are converted to Python types at a time."""
 
-UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OSError, RuntimeError, ArithmeticError, ImportError)
+LOAD_ERRORS = (ValueError, TypeError, LookupError, AttributeError, OSError, RuntimeError, ArithmeticError, ImportError)
 """What `datasets` raises, beside its own errors, where a folder or repository holds nothing that it can read."""
 
-ASKING = 20.0
+HUB_SECONDS = 20.0
 """Seconds that the hub has to say whether it has a repository."""
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -43,7 +43,7 @@ def _read_parquet_records(path: Path) -> Located:
 
     try:
         with path.open("rb") as file:
-            yield from _number_rows(pq.ParquetFile(file).iter_batches(BATCH), str(path))
+            yield from _number_rows(pq.ParquetFile(file).iter_batches(ROWS_AT_ONCE), str(path))
     except pa.ArrowException as error:
         raise ValueError(
             f"{shorten_name(path)} is not a readable Parquet file ({_take_first_line(error)[:-1]})."
@@ -56,7 +56,7 @@ def _number_rows(batches: Iterable[Any], place: str) -> Located:
     yield from ((f"{place}, row {row}", record) for row, record in enumerate(records))
 
 
-FORMS = {**FILES, ".parquet": _read_parquet_records}
+FILE_READERS = {**TEXT_READERS, ".parquet": _read_parquet_records}
 """How any file is read."""
 
 
@@ -69,7 +69,6 @@ class RecordSource(NamedTuple):
         split: Split of the data; the only one if None. A file is one split, ``train``.
         name: Configuration inside a folder or repository; of several, records are taken in turn.
         revision: Commit or tag of a repository.
-        form: Format of a file, as a suffix; that of its name if None.
 
     """
 
@@ -77,28 +76,27 @@ class RecordSource(NamedTuple):
     split: str | None = None
     name: str | Sequence[str] | None = None
     revision: str | None = None
-    form: str | None = None
 
     @property
     def suffix(self) -> str:
         """Format of a file; None for a folder or repository."""
-        return (self.form or Path(self.path).suffix).lower()
+        return Path(self.path).suffix.lower()
 
     @property
     def is_text_file(self) -> bool:
         """Whether it is a text file, which a person can correct."""
-        return self.suffix in FILES
+        return self.suffix in TEXT_READERS
 
     @property
     def is_perhaps_on_hub(self) -> bool:
         """Whether it may be on the hub: nothing local has its name, and it does not look like a file name."""
-        return self.suffix not in FORMS and not os.path.exists(self.path) and bool(_HUB_ID.fullmatch(self.path))
+        return self.suffix not in FILE_READERS and not os.path.exists(self.path) and bool(_HUB_ID.fullmatch(self.path))
 
     def __str__(self) -> str:
         """Name it in messages."""
         return (
             shorten_name(self.path)
-            if self.split is None or self.suffix in FORMS
+            if self.split is None or self.suffix in FILE_READERS
             else f"{shorten_name(self.path)}, {self.split}"
         )
 
@@ -110,7 +108,7 @@ class RecordSource(NamedTuple):
 
         """
         path = Path(self.path)
-        if self.suffix in FORMS:
+        if self.suffix in FILE_READERS:
             if self.split not in (None, "train"):
                 raise ValueError(
                     f"data: {shorten_name(path)} is one file, whose only split is `train`, not `{self.split}`. "
@@ -119,7 +117,7 @@ class RecordSource(NamedTuple):
             if self.name is not None:
                 raise ValueError(f"data.init_args.name: {shorten_name(path)} is one file and has no configurations.")
             try:
-                yield from FORMS[self.suffix](path)
+                yield from FILE_READERS[self.suffix](path)
             except OSError as error:
                 raise ValueError(f"data: {shorten_name(path)} cannot be read ({error.strerror or error}).") from None
         else:
@@ -127,15 +125,15 @@ class RecordSource(NamedTuple):
             yield from _interleave_records([self._read_dataset_rows(name) for name in names])
 
     def _read_dataset_rows(self, name: str | None) -> Located:
-        called = self.path if name is None else f"{self.path}, {name}"
+        label = self.path if name is None else f"{self.path}, {name}"
         dataset = _load_split(self, name)
         split = getattr(dataset, "split", None) or self.split
-        yield from _number_rows(dataset.with_format("arrow").iter(batch_size=BATCH), f"{called}, split {split}")
+        yield from _number_rows(dataset.with_format("arrow").iter(batch_size=ROWS_AT_ONCE), f"{label}, split {split}")
 
 
 def _interleave_records(parts: Sequence[Located]) -> Located:
     for row in zip_longest(*parts, fillvalue=_END):
-        yield from (located for located in row if located is not _END)  # pyright: ignore[reportReturnType]
+        yield from (record for record in row if record is not _END)  # pyright: ignore[reportReturnType]
 
 
 def _load_split(source: RecordSource, name: str | None) -> Any:
@@ -151,27 +149,27 @@ def _load_split(source: RecordSource, name: str | None) -> Any:
     folder = Path(source.path)
     local = os.path.isdir(folder)  # false also for a name that no file can have
     if os.path.isfile(folder):
-        way = "Unpack it. Those" if folder.suffix.lower() in PACKED else "Those"
+        way = "Unpack it. Those" if folder.suffix.lower() in PACKED_SUFFIXES else "Those"
         raise ValueError(
             f"data: {shorten_name(source.path)} is a file of unknown format. "
-            f"{way} that are read end in {', '.join(FORMS)}."
+            f"{way} that are read end in {', '.join(FILE_READERS)}."
         )
     if not local and not _HUB_ID.fullmatch(source.path):
         raise ValueError(f"data: there is no file or folder {shorten_name(source.path)}.")
     try:
-        loaded = _load_dataset(str(folder.resolve()) if local else source.path, name, source)
-    except (*UNREADABLE, DatasetsError) as error:
+        dataset = _load_dataset(str(folder.resolve()) if local else source.path, name, source)
+    except (*LOAD_ERRORS, DatasetsError) as error:
         place = "folder" if local else "hub id (there is no such file or folder)"
         raise ValueError(
             f"data: the {place} {shorten_name(source.path)} cannot be read: {_take_first_line(error)}"
         ) from None
-    splits = dict(loaded) if isinstance(loaded, DatasetDict) else {str(loaded.split or source.split): loaded}
+    splits = dict(dataset) if isinstance(dataset, DatasetDict) else {str(dataset.split or source.split): dataset}
     if source.split is None and len(splits) == 1:
         return next(iter(splits.values()))
     if source.split is None or source.split not in splits:
-        asked = "Name one split of" if source.split is None else f"There is no split `{source.split}` in"
+        request = "Name one split of" if source.split is None else f"There is no split `{source.split}` in"
         raise ValueError(
-            f"data: {asked} {shorten_name(source.path)}: it has {', '.join(f'`{split}`' for split in splits)}."
+            f"data: {request} {shorten_name(source.path)}: it has {', '.join(f'`{split}`' for split in splits)}."
         )
     return splits[source.split]
 
@@ -198,10 +196,10 @@ def _ask_hub_once(path: str) -> Iterator[None]:
     offline = constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
     try:
         if not any(offline):
-            HfApi().dataset_info(path, timeout=ASKING)
+            HfApi().dataset_info(path, timeout=HUB_SECONDS)
     except Exception as error:  # noqa: BLE001  (whatever the client raises where there is no way to the hub)
-        answered = isinstance(error, HfHubHTTPError)  # and says why when it is asked for the data
-        constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = not answered
+        has_answered = isinstance(error, HfHubHTTPError)  # and says why when it is asked for the data
+        constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = not has_answered
     try:
         yield
     finally:

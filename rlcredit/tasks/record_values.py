@@ -11,15 +11,16 @@ from typing import Any
 
 from rlcredit.policy.chat_turns import ROLES, Conversation, parse_conversation
 
-USUAL = {
+USUAL_COLUMNS = {
     "question": ("question", "prompt", "problem"),
     "answer": ("answer", "final_answer", "ground_truth"),
 }
 """Names of columns that are found without being named."""
 
-LISTED = 20
+MAX_LISTED_COLUMNS = 20
 """Columns that a message lists, at most."""
 
+_NO_COLUMN = object()
 _QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""")
 _QUOTED_LIST = re.compile(rf"\s*\[\s*(?:{_QUOTED.pattern})(?:[\s,]+(?:{_QUOTED.pattern}))*\s*,?\s*\]\s*")
 _TURNS = re.compile(r"\s*(?:\[\s*\{.*\}\s*\]|\{.*\})\s*", re.DOTALL)
@@ -28,15 +29,15 @@ _ESCAPED = re.compile(r"""\\(?:([\\'"/])|u([\da-fA-F]{4})|[nrt](?![a-zA-Z]))""")
 """What lists of Python and JSON escape; of `\\nu` and `\\frac` the backslash is meant."""
 
 
-def find_role_column(role: str, wanted: str | None, record: Mapping[str, Any], where: str) -> str:
+def find_role_column(role: str, column: str | None, record: Mapping[str, Any], location: str) -> str:
     """Return the column of the question or the answer.
 
     Args:
         role: ``question`` or ``answer``.
-        wanted: Name of the column that the configuration gives; a point leads into a mapping. One of :data:`USUAL` if
-            None.
+        column: Name of the column that the configuration gives; a point leads into a mapping. One of
+            :data:`USUAL_COLUMNS` if None.
         record: First record of the table.
-        where: Place that the record is from, for messages.
+        location: Place that the record is from, for messages.
 
     Raises:
         ValueError: there is none, or more than one that could be meant; with the columns that were found.
@@ -46,30 +47,33 @@ def find_role_column(role: str, wanted: str | None, record: Mapping[str, Any], w
         'answer'
 
     """
-    found = [name for name in ([wanted] if wanted else USUAL[role]) if has_column(record, name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matches = [name for name in ([column] if column else USUAL_COLUMNS[role]) if has_column(record, name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise ValueError(
-            f"{where}: the {role} may be in `{'` or `'.join(found)}`. Name the column in data.init_args.{role}."
+            f"{location}: the {role} may be in `{'` or `'.join(matches)}`. Name the column in data.init_args.{role}."
         )
-    missing = f"column `{wanted}` is missing" if wanted else f"no column is called `{'`, `'.join(USUAL[role])}`"
-    inside = _list_nested_columns(record, {wanted.rpartition(".")[2]} if wanted else set(USUAL[role]))
-    example = f", for example {' or '.join(inside)}" if inside else ""
+    missing = f"column `{column}` is missing" if column else f"no column is called `{'`, `'.join(USUAL_COLUMNS[role])}`"
+    nested_columns = _list_nested_columns(record, {column.rpartition(".")[2]} if column else set(USUAL_COLUMNS[role]))
+    example = f", for example {' or '.join(nested_columns)}" if nested_columns else ""
     raise ValueError(
-        f"{where}: {missing}; found {list_columns(record)}. Name the column of the {role} in data.init_args.{role}"
+        f"{location}: {missing}; found {list_columns(record)}. Name the column of the {role} in data.init_args.{role}"
         f"{example}."
     )
 
 
 def _list_nested_columns(record: Mapping[str, Any], names: Collection[str]) -> list[str]:
     """Return the columns inside others that have one of some names, as in ``reward_model.ground_truth``."""
-    outer = [(name, value) for name, value in record.items() if isinstance(value, Mapping)]
-    return [f"{name}.{inner}" for name, value in outer for inner in value if inner in names]
+    columns = list[str]()
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            columns += [f"{name}.{inner}" for inner in value if inner in names]
+    return columns
 
 
-def read_column(record: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a column; None if the record lacks it.
+def read_column(record: Mapping[str, Any], name: str, default: Any = None) -> Any:
+    """Return the value of a column; the default if the record lacks it.
 
     Example:
         >>> read_column({"reward_model": {"ground_truth": "34"}}, "reward_model.ground_truth")
@@ -78,16 +82,14 @@ def read_column(record: Mapping[str, Any], name: str) -> Any:
     """
     if name in record:
         return record[name]
-    first, point, rest = name.partition(".")
-    inside = record.get(first)
-    return read_column(inside, rest) if point and isinstance(inside, Mapping) else None
+    outer, point, inner = name.partition(".")
+    fields = record.get(outer)
+    return read_column(fields, inner, default) if point and isinstance(fields, Mapping) else default
 
 
 def has_column(record: Mapping[str, Any], name: str) -> bool:
     """Whether a record has a column."""
-    first, point, rest = name.partition(".")
-    inside = record.get(first)
-    return name in record or (bool(point) and isinstance(inside, Mapping) and has_column(inside, rest))
+    return read_column(record, name, _NO_COLUMN) is not _NO_COLUMN
 
 
 def is_within_column(inner: str, outer: str) -> bool:
@@ -103,16 +105,16 @@ def is_within_column(inner: str, outer: str) -> bool:
 
 def list_columns(record: Mapping[str, Any]) -> list[str]:
     """Return the columns of a record, as messages list them."""
-    return sorted(map(str, record))[:LISTED]
+    return sorted(map(str, record))[:MAX_LISTED_COLUMNS]
 
 
-def read_question(content: Any, where: str) -> str | Conversation | None:
+def read_question(content: Any, location: str) -> str | Conversation | None:
     """Return a question; None if there is none.
 
     Args:
         content: Text or number, or turns of a conversation, also as a text of JSON or Python; a single one, the user's,
             is a text.
-        where: Place that the question is from, for messages.
+        location: Place that the question is from, for messages.
 
     Raises:
         ValueError: a turn is malformed, or the last one is not to be answered.
@@ -126,26 +128,26 @@ def read_question(content: Any, where: str) -> str | Conversation | None:
         (None, '7')
 
     """
-    turns = _read_turns_text(content, where) if isinstance(content, str) else content
+    turns = _read_turns_text(content, location) if isinstance(content, str) else content
     if isinstance(turns, Mapping):
         turns = [turns]
     if not isinstance(turns, list):
         return read_answer_text(content)
-    conversation = parse_conversation(turns, where)
+    conversation = parse_conversation(turns, location)
     if not all(turn["content"].strip() or "tool_calls" in turn for turn in conversation):
         return None
-    only = conversation[0]
-    return only["content"] if len(conversation) == 1 and only.keys() == {"role", "content"} else conversation
+    only_turn = conversation[0]
+    return only_turn["content"] if len(conversation) == 1 and only_turn.keys() == {"role", "content"} else conversation
 
 
-def _read_turns_text(text: str, where: str) -> Any:
+def _read_turns_text(text: str, location: str) -> Any:
     """Return the turns that a text writes down, as tables of text hold them; None if it is any other text."""
     if not (_TURNS.fullmatch(text) and _ROLE.search(text)):
         return None
     for read in (json.loads, ast.literal_eval):
         with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return read(text.strip())
-    raise ValueError(f"{where}: turns are written as JSON, which this is not: {text!r:.200}.")
+    raise ValueError(f"{location}: turns are written as JSON, which this is not: {text!r:.200}.")
 
 
 def read_answer_text(content: Any) -> str | None:
@@ -188,8 +190,8 @@ def read_answer_list(content: Any) -> list[Any] | None:
     return None
 
 
-def _unescape_character(escaped: re.Match[str]) -> str:
-    character, code = escaped.groups()
+def _unescape_character(match: re.Match[str]) -> str:
+    character, code = match.groups()
     return character or (chr(int(code, 16)) if code else "\n")
 
 
@@ -228,5 +230,5 @@ def describe_odd_value(content: Any) -> str:
 
 
 def _write_decimal(number: float | Decimal) -> str:
-    written = f"{Decimal(str(number)):f}"
-    return written.rstrip("0").rstrip(".") if "." in written else written
+    digits = f"{Decimal(str(number)):f}"
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits

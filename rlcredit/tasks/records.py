@@ -1,22 +1,22 @@
 """Questions and answers from files, folders and repositories on the hub."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, get_args
 
 from rlcredit.base.messages import print_message, warn_once
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.policy.chat_turns import Conversation
-from rlcredit.tasks.example import Example, build_conversation
+from rlcredit.tasks.example import Example, QuestionSets, build_conversation
 from rlcredit.tasks.held_out_split import (
     hold_out_smallest_hashes,
     make_disjoint_sets,
     separate_alike_questions,
     split_held_out,
 )
-from rlcredit.tasks.instruction_columns import QUESTION, find_braced_names, split_instruction
+from rlcredit.tasks.instruction_columns import QUESTION_FIELD, find_braced_names, split_instruction
 from rlcredit.tasks.record_answers import (
     AmbiguousListError,
     AnswerColumn,
@@ -27,14 +27,14 @@ from rlcredit.tasks.record_answers import (
 )
 from rlcredit.tasks.record_reader import RecordReader
 from rlcredit.tasks.record_sources import RecordSource
-from rlcredit.tasks.record_values import USUAL, find_role_column, has_column, is_within_column, list_columns
+from rlcredit.tasks.record_values import USUAL_COLUMNS, find_role_column, has_column, is_within_column, list_columns
 from rlcredit.tasks.task import Task, require_positive
 from rlcredit.verification.answer_formats import AnswerFormat
 
-LONGEST = 2**20
+MAX_QUESTION_LENGTH = 2**20
 """Characters of a question; a prompt of a hundred thousand tokens has fewer."""
 
-HEAD = 100
+HEAD_RECORDS = 100
 """Number of first records searched for an answer column, which JSON lines may lack."""
 
 
@@ -70,9 +70,6 @@ class Records(Task):
 
     """
 
-    first: ClassVar[Mapping[str, str]] = {}
-    """Columns that are preferred over other candidates, by role."""
-
     def __init__(
         self,
         path: str,
@@ -96,8 +93,7 @@ class Records(Task):
                 "data.init_args.train_split is null, and no data.init_args.validation_split is named: no question is "
                 "left. Name the split whose questions are held out."
             )
-        self.path = path
-        self.validation: str | Path | None = validation
+        self.path, self.validation = path, validation
         self.name, self.revision = name, revision  # pyright: ignore[reportAttributeAccessIssue]
         self.train_split, self.validation_split = train_split, validation_split
         self.question, self.answer = question, answer
@@ -117,16 +113,17 @@ class Records(Task):
 
     def make_source(self, path: str | Path, split_name: str | None) -> RecordSource:
         """Return the source of a split's questions."""
-        here = path == self.path
+        is_own_path = path == self.path
         place = os.path.expanduser(path)
-        return RecordSource(str(place), split_name, self.name if here else None, self.revision if here else None)
+        name, revision = (self.name, self.revision) if is_own_path else (None, None)
+        return RecordSource(str(place), split_name, name, revision)
 
     def locate_example(self, example: Example) -> str:
         """Return file and line, or split and row, of a question."""
         return self.places.get(example.text) or super().locate_example(example)
 
     def build_conversation(self, example: Example) -> Conversation:
-        """Return what the policy is asked; columns of the instruction are part of the question."""
+        """Return the conversation with the policy; columns of the instruction are part of the question."""
         return build_conversation(example.question, self.asked_by or self.instruction, self.system, self.shots)
 
     def refuse_instruction(self, instruction: str) -> None:
@@ -135,7 +132,7 @@ class Records(Task):
             super().refuse_instruction(instruction)
 
     def suggest_shortening(self, characters: int, left_out: int) -> str:
-        """Return what to do about questions that are too long."""
+        """Return the repair for questions that are too long."""
         number = "one question" if left_out == 1 else f"{left_out:,} questions"
         return (
             f"Set data.init_args.max_question_characters: {characters} to leave out {number}, or shorten "
@@ -158,7 +155,7 @@ class Records(Task):
         """Whether it has a training split."""
         return self.train_split is not None
 
-    def examples(self) -> tuple[list[Example], list[Example]]:
+    def examples(self) -> QuestionSets:
         """Read everything, and remove held-out questions from the training set.
 
         Raises:
@@ -168,15 +165,15 @@ class Records(Task):
         if self._training_source is None:
             return [], self.held_out_examples()
         if self._held_out_source is None:
-            every = self._read_source(self._training_source)
-            training, held_out = split_held_out(every, None, None, 0.0 if self.validation_size == 0 else 0.1)
+            questions = self._read_source(self._training_source)
+            training, held_out = split_held_out(questions, None, None, 0.0 if self.validation_size == 0 else 0.1)
             if not held_out and self.validation_size != 0 and len(training) > 1:
                 training, held_out = hold_out_smallest_hashes(training)
                 number = len(held_out[: self.validation_size])
                 print_message(
                     f"{self._training_source}: none of its questions is in the tenth that a hash of the text holds "
-                    f"out; held out {'is' if number == 1 else 'are'} {number} of {len(every)}, which more questions "
-                    "may change. Name a file of held-out questions in data.init_args.validation."
+                    f"out; held out {'is' if number == 1 else 'are'} {number} of {len(questions)}, which more "
+                    "questions may change. Name a file of held-out questions in data.init_args.validation."
                 )
         else:
             held_out = self._read_source(self._held_out_source)
@@ -192,13 +189,13 @@ class Records(Task):
         return training, held_out
 
     def _drop_alike_questions(self, training: list[Example], held_out: list[Example]) -> list[Example]:
-        kept, alike = separate_alike_questions(training, held_out)
-        if alike:
+        questions, repeats = separate_alike_questions(training, held_out)
+        if repeats:
             print_message(
-                f"{self._training_source}: {len(alike):,} questions differ from held-out ones in spaces, case or "
-                f"punctuation alone and are left out of training, first: {self.locate_example(alike[0])}"
+                f"{self._training_source}: {len(repeats):,} questions differ from held-out ones in spaces, case or "
+                f"punctuation alone and are left out of training, first: {self.locate_example(repeats[0])}"
             )
-        return kept
+        return questions
 
     def held_out_examples(self) -> list[Example]:
         """Read only the held-out questions, if they have a source of their own."""
@@ -209,24 +206,24 @@ class Records(Task):
     def _read_source(self, source: RecordSource) -> list[Example]:
         """Return the distinct questions of a source, in its order."""
         examples, places, contradictions = dict[str, Example](), dict[str, str](), list[tuple[str, Example]]()
-        for where, example in self._read_located_examples(source):
-            first = examples.setdefault(example.text, example)
-            if accept_same_answers(first.accepted_answers, example.accepted_answers):
-                places.setdefault(example.text, where)
+        for location, example in self._read_located_examples(source):
+            known_example = examples.setdefault(example.text, example)
+            if accept_same_answers(known_example.accepted_answers, example.accepted_answers):
+                places.setdefault(example.text, location)
             else:
-                contradictions.append((where, example))
+                contradictions.append((location, example))
         if not examples:
             raise ValueError(f"{source}: there is no question in it.")
         if contradictions:
-            where, example = contradictions[0]
+            location, example = contradictions[0]
             if source.is_text_file:
-                others = f" {len(contradictions):,} records contradict one before them." if contradictions[1:] else ""
+                note = f" {len(contradictions):,} records contradict one before them." if contradictions[1:] else ""
                 raise ValueError(
-                    f"{where}: asks what {places[example.text]} asks, and answers {example.reference!r} instead of "
-                    f"{examples[example.text].reference!r}. Remove one of the two.{others}"
+                    f"{location}: asks what {places[example.text]} asks, and answers {example.reference!r} instead of "
+                    f"{examples[example.text].reference!r}. Remove one of the two.{note}"
                 )
             print_message(
-                f"warning: {source}: {len(contradictions):,} records repeat a question with another answer, {where} "
+                f"warning: {source}: {len(contradictions):,} records repeat a question with another answer, {location} "
                 "first. The first answer of each counts."
             )
         self.places = places | self.places
@@ -240,50 +237,51 @@ class Records(Task):
             ValueError: names the first of them, their number, and the ways on.
 
         """
-        unanswered, unsaid, longer, total, bare = list[str](), list[str](), list[str](), 0, 0
+        gaps, ambiguities, long_places = list[str](), list[str](), list[str]()
+        total = bare_count = 0
         records = source.read_records()
-        head = list(islice(records, HEAD))
+        head = list(islice(records, HEAD_RECORDS))
         if not head:
             return
-        place, sample = next((located for located in head if self._has_answer(located[1])), head[0])
+        place, sample = next((row for row in head if self._has_answer(row[1])), head[0])
         reader = self._make_record_reader(sample, place)
-        for where, record in chain(head, records):
+        for location, record in chain(head, records):
             total += 1
             try:
-                example = reader.read_example(record, where)
+                example = reader.read_example(record, location)
             except MissingAnswerError as error:
-                unanswered.append(str(error))
+                gaps.append(str(error))
             except AmbiguousListError as error:
-                unsaid.append(str(error))
+                ambiguities.append(str(error))
             else:
-                bare += not example.answer
-                if len(example.text) <= (LONGEST if self.longest is None else self.longest):
-                    yield where, example
+                bare_count += not example.answer
+                if len(example.text) <= (MAX_QUESTION_LENGTH if self.longest is None else self.longest):
+                    yield location, example
                 elif self.longest is None:
                     raise ValueError(
-                        f"{where}: the question is longer than {LONGEST:,} characters, longer than any prompt."
+                        f"{location}: the question is longer than {MAX_QUESTION_LENGTH:,} characters, longer than any "
+                        "prompt."
                     )
                 else:
-                    longer.append(where)
+                    long_places.append(location)
         of_all = f"of {total:,} records"
-        if unsaid:
-            raise ValueError(f"{unsaid[0]} {len(unsaid):,} {of_all} list several.")
-        if unanswered and not self.skips_unanswered:
+        if ambiguities:
+            raise ValueError(f"{ambiguities[0]} {len(ambiguities):,} {of_all} list several.")
+        if gaps and not self.skips_unanswered:
             ways = "Fill it in, or set data.init_args.skip_unanswered: true to leave them out"
-            raise ValueError(f"{unanswered[0]} {len(unanswered):,} {of_all} have no answer. {ways}.")
-        if unanswered:
-            print_message(f"{source}: {len(unanswered):,} {of_all} have no answer and are left out. {unanswered[0]}")
-        if bare:
-            judge = (
-                "data.verifier" if self.own else "data.rewards" if self.reward_sum else f"{type(self).__name__}.judge"
-            )
-            print_message(f"{source}: {bare:,} {of_all} have no answer as a text; {judge} needs none.")
-        if longer:
+            raise ValueError(f"{gaps[0]} {len(gaps):,} {of_all} have no answer. {ways}.")
+        if gaps:
+            print_message(f"{source}: {len(gaps):,} {of_all} have no answer and are left out. {gaps[0]}")
+        if bare_count:
+            judge = "data.rewards" if self.reward_sum else f"{type(self).__name__}.judge"
+            judge = "data.verifier" if self.own else judge
+            print_message(f"{source}: {bare_count:,} {of_all} have no answer as a text; {judge} needs none.")
+        if long_places:
             print_message(
-                f"{source}: {len(longer):,} {of_all} ask more than {self.longest} characters and are left out."
+                f"{source}: {len(long_places):,} {of_all} ask more than {self.longest} characters and are left out."
             )
 
-    def _make_record_reader(self, record: dict[str, Any], where: str) -> RecordReader:
+    def _make_record_reader(self, record: dict[str, Any], location: str) -> RecordReader:
         """Return the reader for a source, given a record that has the columns.
 
         Raises:
@@ -291,22 +289,21 @@ class Records(Task):
 
         """
         question = None
-        if QUESTION in self.instruction:
-            question = find_role_column(
-                "question", self.question or self._find_preferred_column("question", record), record, where
-            )
-        answer = self._find_answer_column(record, where)
-        template, asked_by = split_instruction(
-            self.instruction, lambda name: not _is_answer(answer, name) and has_column(record, name)
-        )
+        if QUESTION_FIELD in self.instruction:
+            question = find_role_column("question", self.question, record, location)
+        answer = self._find_answer_column(record, location)
+
+        def is_column(name: str) -> bool:
+            return not _is_answer(answer, name) and has_column(record, name)
+
+        template, asked_by = split_instruction(self.instruction, is_column)
         if self.asked_by not in (None, asked_by):
-            raise ValueError(f"{where}: data.instruction names columns of the other questions that this file lacks.")
+            raise ValueError(f"{location}: data.instruction names columns of the other questions that this file lacks.")
         self.asked_by = asked_by
-        named = frozenset(find_braced_names(template)) - {"question"}
-        columns = frozenset(name for name in named if not _is_answer(answer, name) and has_column(record, name))
-        if not columns and QUESTION not in self.instruction:
+        columns = frozenset(filter(is_column, find_braced_names(template))) - {"question"}
+        if not columns and QUESTION_FIELD not in self.instruction:
             raise ValueError(
-                f"{where}: data.instruction names no column but in {self.instruction!r:.80}; "
+                f"{location}: data.instruction names no column but in {self.instruction!r:.80}; "
                 f"found {list_columns(record)}."
             )
         self._warn_of_braces(record, answer, columns)
@@ -315,40 +312,35 @@ class Records(Task):
         demands_answers = self.compares_answers or self.skips_unanswered
         return RecordReader(question, answers, template, columns, self.compares_answers, demands_answers)
 
-    def _find_answer_column(self, record: dict[str, Any], where: str) -> str | None:
+    def _find_answer_column(self, record: dict[str, Any], location: str) -> str | None:
         """Return the column of the answer; None where none is named, none is found, and none is needed."""
-        wanted = self.answer or self._find_preferred_column("answer", record)
-        usual = [name for name in USUAL["answer"] if has_column(record, name)]
-        if wanted is None and len(usual) != 1 and not self.compares_answers:
+        usual = [name for name in USUAL_COLUMNS["answer"] if has_column(record, name)]
+        if self.answer is None and len(usual) != 1 and not self.compares_answers:
             return None
-        return find_role_column("answer", wanted, record, where)
+        return find_role_column("answer", self.answer, record, location)
 
     def _has_answer(self, record: dict[str, Any]) -> bool:
         """Whether a record has a column that may hold the answer."""
-        return any(has_column(record, name) for name in ([self.answer] if self.answer else USUAL["answer"]))
-
-    def _find_preferred_column(self, role: str, record: dict[str, Any]) -> str | None:
-        """Return the preferred column of a role."""
-        return self.first.get(role) if has_column(record, self.first.get(role, "")) else None
+        return any(has_column(record, name) for name in ([self.answer] if self.answer else USUAL_COLUMNS["answer"]))
 
     def _warn_of_braces(self, record: dict[str, Any], answer: str | None, columns: frozenset[str]) -> None:
         """Warn about names in the instruction that look like columns but cannot be used."""
         for name in find_braced_names(self.instruction):
             if name != "question" and name not in columns and name.replace("_", "a").isidentifier():
-                why = (
+                reason = (
                     "has the answer" if _is_answer(answer, name) else f"is no column; there are {list_columns(record)}"
                 )
-                warn_once(f"data.instruction: `{name}` {why}. The policy reads {{{name}}} as it is written.")
+                warn_once(f"data.instruction: `{name}` {reason}. The policy reads {{{name}}} as it is written.")
 
     def _warn_of_commas(self, source: RecordSource, examples: list[Example]) -> None:
         """Warn about answers that are read as lists and may be decimals."""
-        found = [] if self.has_decimal_commas else find_comma_decimals([example.answer for example in examples])
-        if found:
-            first = examples[found[0]]
+        decimals = [] if self.has_decimal_commas else find_comma_decimals([example.answer for example in examples])
+        if decimals:
+            sample = examples[decimals[0]]
             print_message(
-                f"warning: {source}: {len(found):,} of {len(examples):,} answers look like decimals with a comma and "
-                f"are read as lists, first: {self.locate_example(first)}: {first.answer!r}. If 3,5 means 3.5, set "
-                "data.init_args.decimal_comma: true."
+                f"warning: {source}: {len(decimals):,} of {len(examples):,} answers look like decimals with a comma "
+                f"and are read as lists, first: {self.locate_example(sample)}: {sample.answer!r}. If 3,5 means 3.5, "
+                "set data.init_args.decimal_comma: true."
             )
 
 

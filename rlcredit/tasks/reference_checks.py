@@ -5,28 +5,28 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.tasks.example import Example
-from rlcredit.verification.answer_formats import FORMATS, AnswerFormat, find_final_answer, state_answer
+from rlcredit.verification.answer_formats import MARKED_FORMATS, AnswerFormat, find_final_answer, state_answer
 from rlcredit.verification.mathematics.numbers import read_rational
 from rlcredit.verification.verifiers import Verdict
 
-SECONDS = 5.0
+CHECK_SECONDS = 5.0
 """After which no further references are judged."""
 
-AT_ONCE = 500
+CHECK_BATCH = 500
 """References that are judged together."""
 
-FEW, SOON = 16, 2.0
+OTHER_ANSWER_BATCH, OTHER_ANSWER_SECONDS = 16, 2.0
 """References against which another answer is judged together, and seconds after which no more are."""
 
 OTHER_ANSWER = "0"
 """An answer that is wrong almost always, and gets no verdict where the reference cannot be read."""
 
-LONG = 400
+SOLUTION_CHARACTERS = 400
 """Length from which an answer of several lines counts as a worked solution."""
 
-SOLUTION = "a solution with its answer in the format "
+SOLUTION_FAULT = "a solution with its answer in the format "
 
-SHOWN = 3
+SHOWN_QUESTIONS = 3
 """Questions that are shown."""
 
 Judge = Callable[[Sequence[str], Sequence[Example]], list[Verdict]]
@@ -40,33 +40,35 @@ def find_reference_faults(
     Each accepted answer is stated as a completion should state it, and judged.
 
     Args:
-        examples: Questions to check; what cannot be judged in :data:`SECONDS` is left out.
+        examples: Questions to check; what cannot be judged in :data:`CHECK_SECONDS` is left out.
         answer_format: Format in which completions are asked to state their answers.
         judge: Function that judges completions against questions.
 
     """
-    started = time.monotonic()
-    for start in range(0, len(examples), AT_ONCE):
-        if time.monotonic() - started > SECONDS:
+    start_time = time.monotonic()
+    for start in range(0, len(examples), CHECK_BATCH):
+        if time.monotonic() - start_time > CHECK_SECONDS:
             return
-        stated = [
-            (example, answer) for example in examples[start : start + AT_ONCE] for answer in example.accepted_answers
+        pairs = [
+            (example, answer)
+            for example in examples[start : start + CHECK_BATCH]
+            for answer in example.accepted_answers
         ]
-        alone = [example._replace(answer=answer, alternatives=()) for example, answer in stated]
-        verdicts = judge([state_answer(answer, [answer_format])[0] for _, answer in stated], alone)
-        for (example, answer), verdict in zip(stated, verdicts, strict=True):
+        single_examples = [example._replace(answer=answer, alternatives=()) for example, answer in pairs]
+        verdicts = judge([state_answer(answer, [answer_format])[0] for _, answer in pairs], single_examples)
+        for (example, answer), verdict in zip(pairs, verdicts, strict=True):
             fault = _explain_reference_fault(answer, verdict)
             if fault:
                 yield example, fault
 
 
 def _explain_reference_fault(answer: str, verdict: Verdict) -> str:
-    stated_in = next((each for each in FORMATS if find_final_answer(answer, (each,)) is not None), None)
-    if stated_in is not None:
-        return f"{SOLUTION}{stated_in}"
+    answer_format = next((name for name in MARKED_FORMATS if find_final_answer(answer, (name,)) is not None), None)
+    if answer_format is not None:
+        return f"{SOLUTION_FAULT}{answer_format}"
     if verdict is not Verdict.RIGHT:
         return verdict.value
-    return "a text of several lines" if len(answer) > LONG and "\n" in answer.strip() else ""
+    return "a text of several lines" if len(answer) > SOLUTION_CHARACTERS and "\n" in answer.strip() else ""
 
 
 def find_unreadable_references(
@@ -77,29 +79,34 @@ def find_unreadable_references(
     Only the very text of such a reference gets a verdict: :data:`OTHER_ANSWER` gets none. Numbers can be read.
 
     Args:
-        examples: Questions to check, in a shuffled order until :data:`SOON` is over, for their kinds are neighbours.
+        examples: Questions to check, in a shuffled order until :data:`OTHER_ANSWER_SECONDS` is over, for their kinds
+            are neighbours.
         answer_format: Format in which completions are asked to state their answers.
         judge: Function that judges completions against questions.
 
     """
-    started, verdicts = time.monotonic(), dict[tuple[str, ...], Verdict]()
-    asked = {each.accepted_answers: each for each in examples if None in map(read_rational, each.accepted_answers)}
-    left = random.Random(0).sample(list(asked.values()), len(asked))
-    while left and time.monotonic() - started < SOON:
-        part, left = left[:FEW], left[FEW:]
-        judged = judge([state_answer(OTHER_ANSWER, [answer_format])[0]] * len(part), part)
-        verdicts |= zip((each.accepted_answers for each in part), judged, strict=True)
-    untried = {each.accepted_answers for each in left}
-    unreadable = [each for each in examples if verdicts.get(each.accepted_answers) is Verdict.UNJUDGED]
-    return unreadable, sum(each.accepted_answers not in untried for each in examples)
+    start_time, verdicts = time.monotonic(), dict[tuple[str, ...], Verdict]()
+    examples_by_answers = {
+        example.accepted_answers: example
+        for example in examples
+        if None in map(read_rational, example.accepted_answers)
+    }
+    remainder = random.Random(0).sample(list(examples_by_answers.values()), len(examples_by_answers))
+    while remainder and time.monotonic() - start_time < OTHER_ANSWER_SECONDS:
+        part, remainder = remainder[:OTHER_ANSWER_BATCH], remainder[OTHER_ANSWER_BATCH:]
+        batch_verdicts = judge([state_answer(OTHER_ANSWER, [answer_format])[0]] * len(part), part)
+        verdicts |= zip((example.accepted_answers for example in part), batch_verdicts, strict=True)
+    skipped_answers = {example.accepted_answers for example in remainder}
+    unreadable = [example for example in examples if verdicts.get(example.accepted_answers) is Verdict.UNJUDGED]
+    return unreadable, sum(example.accepted_answers not in skipped_answers for example in examples)
 
 
-def write_unreadable_warning(unreadable: Sequence[Example], tried: int, place: Callable[[Example], str]) -> str:
+def write_unreadable_warning(unreadable: Sequence[Example], total: int, place: Callable[[Example], str]) -> str:
     """Return the warning about references that the verifier cannot read; arguments as for those that find them."""
-    shown = "; ".join(f"{place(example)}: {example.reference!r:.80}" for example in unreadable[:SHOWN])
+    listing = "; ".join(f"{place(example)}: {example.reference!r:.80}" for example in unreadable[:SHOWN_QUESTIONS])
     return (
-        f"warning: {len(unreadable):,} of {tried:,} references that were tried cannot be read by the verifier, first: "
-        f"{shown}. Answers to these questions are not judged unless they are the same text. Write the references "
+        f"warning: {len(unreadable):,} of {total:,} references that were tried cannot be read by the verifier, first: "
+        f"{listing}. Answers to these questions are not judged unless they are the same text. Write the references "
         "otherwise, or leave these questions out."
     )
 
@@ -116,18 +123,20 @@ def write_reference_warning(
         place: Place where a question is from.
 
     """
-    stated = state_answer("...", [answer_format])[0]
-    shown = "; ".join(f"{place(example)}: {example.reference!r:.80} ({fault})" for example, fault in faults[:SHOWN])
+    statement = state_answer("...", [answer_format])[0]
+    listing = "; ".join(
+        f"{place(example)}: {example.reference!r:.80} ({fault})" for example, fault in faults[:SHOWN_QUESTIONS]
+    )
     return (
         f"warning: {len(faults):,} of {total:,} references are not judged right even when a completion states them "
-        f"as `{stated}`, first: {shown}."
+        f"as `{statement}`, first: {listing}."
     )
 
 
 def suggest_reference_remedy(faults: Sequence[tuple[Example, str]]) -> str:
     """Return the repair for references from a file."""
-    solution = next((fault for _, fault in faults if fault.startswith(SOLUTION)), None)
+    solution = next((fault for _, fault in faults if fault.startswith(SOLUTION_FAULT)), None)
     if solution is not None:
-        mark = solution.removeprefix(SOLUTION)
+        mark = solution.removeprefix(SOLUTION_FAULT)
         return f"If solutions mark their answers like this, set data.init_args.reference: {mark}."
     return "Correct them, or leave these questions out: they may never earn a reward."

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from rlcredit.base.messages import print_message, warn_once
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.policy.chat_turns import Conversation
-from rlcredit.tasks.example import Example, Shot, build_conversation
+from rlcredit.tasks.example import Example, QuestionSets, Shot, build_conversation
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.held_out_split import separate_alike_questions
 from rlcredit.tasks.prompt_order import PromptOrder
@@ -24,7 +24,7 @@ from rlcredit.tasks.reference_checks import (
     write_reference_warning,
     write_unreadable_warning,
 )
-from rlcredit.verification.answer_formats import FORMATS, AnswerFormat
+from rlcredit.verification.answer_formats import MARKED_FORMATS, AnswerFormat
 from rlcredit.verification.reward_calls import RewardCall
 from rlcredit.verification.reward_functions import RewardFunction, RewardSum, read_reward_functions
 from rlcredit.verification.rewards import Scores, require_verdicts
@@ -55,8 +55,8 @@ class PromptBatch:
 
     def slice_batch(self, start: int, size: int) -> "PromptBatch":
         """Return a slice of the batch."""
-        chosen = slice(start, start + size)
-        return PromptBatch(self.numbers[chosen], self.questions[chosen], self.examples[chosen])
+        rows = slice(start, start + size)
+        return PromptBatch(self.numbers[rows], self.questions[rows], self.examples[rows])
 
 
 def pick_best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
@@ -139,7 +139,7 @@ class Task(LightningDataModule):
         seed: int = 0,
         unsafe_scorers: bool = False,
         verify_budget: float = 10.0,
-        answer_formats: tuple[AnswerFormat, ...] = FORMATS,
+        answer_formats: tuple[AnswerFormat, ...] = MARKED_FORMATS,
         held_out: dict[str, str] | None = None,
         held_out_completions: int | None = None,
         held_out_k: int | None = None,
@@ -172,7 +172,7 @@ class Task(LightningDataModule):
             budget=verify_budget, unsafe=unsafe_scorers, formats=self.answer_formats, tolerance=tolerance
         )
         self.solved_at, self.rewards = solved_at, None
-        self.own = None if verifier is None else UserVerifier(verifier, verify_budget, unsafe_scorers, solved_at)
+        self.own = None if verifier is None else UserVerifier(verifier, verify_budget, unsafe_scorers)
         self.reward_sum: RewardSum | None = None
         if rewards is not None:
             functions = read_reward_functions(rewards)
@@ -184,7 +184,7 @@ class Task(LightningDataModule):
         self.others = {name: self._read_other_task(name, path) for name, path in (held_out or {}).items()}
 
     @abstractmethod
-    def examples(self) -> tuple[list[Example], list[Example]]:
+    def examples(self) -> QuestionSets:
         """Return training and held-out examples, disjoint by question."""
 
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
@@ -209,12 +209,12 @@ class Task(LightningDataModule):
         else:
             verdicts = self.verifier.judge([completion for completion, *_ in calls], [answer for _, answer, _ in calls])
             scores = list(map(score_verdict, verdicts))
-        of_each = iter(zip(verdicts, scores, strict=True))
-        judged = (zip(*islice(of_each, len(example.accepted_answers)), strict=True) for example in examples)
-        return [(pick_best_verdict(verdicts), pick_best_score(scores)) for verdicts, scores in judged]
+        judgements = iter(zip(verdicts, scores, strict=True))
+        results = (zip(*islice(judgements, len(example.accepted_answers)), strict=True) for example in examples)
+        return [(pick_best_verdict(verdicts), pick_best_score(scores)) for verdicts, scores in results]
 
     def score(self, completions: Sequence[str], examples: Sequence[Example]) -> Scores:
-        """Return what counts in training and evaluation: verdicts, and the rewards if these are real.
+        """Return the verdicts, and the rewards if these are real numbers.
 
         Args:
             completions: Completions as the verifier reads them.
@@ -226,19 +226,19 @@ class Task(LightningDataModule):
         """
         if self.reward_sum is None:
             return Scores(require_verdicts(self.judge(completions, examples), len(completions), self))
-        judged: list[tuple[Verdict, float | None]] = []
+        judgements: list[tuple[Verdict, float | None]] = []
         if self.reward_sum.takes_verifier and type(self).judge is Task.judge:
-            judged = self.judge_with_scores(completions, examples)
+            judgements = self.judge_with_scores(completions, examples)
         elif self.reward_sum.takes_verifier:
             verdicts = require_verdicts(self.judge(completions, examples), len(completions), self)
-            judged = [(verdict, score_verdict(verdict)) for verdict in verdicts]
+            judgements = [(verdict, score_verdict(verdict)) for verdict in verdicts]
         pairs = groupby(zip(completions, examples, strict=True), key=lambda pair: id(pair[1]))
         groups = [list(group) for _, group in pairs]
         calls = [self._make_reward_call(group[0][1], [completion for completion, _ in group]) for group in groups]
-        return self.reward_sum.score(calls, judged)
+        return self.reward_sum.score(calls, judgements)
 
     def _make_reward_call(self, example: Example, completions: Sequence[str]) -> RewardCall:
-        """Return what reward functions are called with: messages for a chat, texts where the question is one text."""
+        """Return the call of reward functions: messages for a chat, texts where the question is one text."""
         conversation = self.build_conversation(example)
         is_chat = len(conversation) > 1 or not isinstance(example.question, str)
 
@@ -254,14 +254,14 @@ class Task(LightningDataModule):
         )
 
     def list_reward_columns(self, example: Example) -> dict[str, Any]:
-        """Return what reward functions read beside prompts and completions, by name: the columns of the data.
+        """Return the columns of the data, which reward functions read beside prompts and completions, by name.
 
         ``question``, ``answer`` and ``metadata``, all columns in one, are the example's where the data has none such;
         ``answer`` is left out where there is none.
         """
         answer = {"answer": example.answer} if example.answer else {}
-        own = {"question": example.text, **answer, "metadata": example.metadata}
-        return {**own, **example.metadata, **(example.columns or {})}
+        defaults = {"question": example.text, **answer, "metadata": example.metadata}
+        return {**defaults, **example.metadata, **(example.columns or {})}
 
     def refuse_instruction(self, instruction: str) -> None:
         """Refuse an instruction without a place for the question."""
@@ -338,7 +338,7 @@ class Task(LightningDataModule):
                 cannot lock in.
 
         """
-        before = len(self.train_set) + len(self.held_out_set)
+        old_count = len(self.train_set) + len(self.held_out_set)
         if stage == "fit" and not self.train_set:
             self.train_set, self.held_out_set = self.examples()
             if not self.train_set:
@@ -357,7 +357,7 @@ class Task(LightningDataModule):
         self._try_user_functions((self.train_set or self.held_out_set)[:2])
         if self.compares_answers:
             require_sandbox("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
-        if len(self.train_set) + len(self.held_out_set) > before:
+        if len(self.train_set) + len(self.held_out_set) > old_count:
             self.check_references()
         for name, task in self.others.items():
             task.setup("validate")
@@ -366,22 +366,22 @@ class Task(LightningDataModule):
     def _try_user_functions(self, examples: Sequence[Example]) -> None:
         """Try a verifier and rewards of one's own on some questions, before any weight is loaded."""
         if self.own is not None and examples:
-            self.own.start(*((each.answer, each.metadata) for each in examples))
+            self.own.start(*((example.answer, example.metadata) for example in examples))
         if self.reward_sum is not None and examples:
-            self.reward_sum.start(*(self._make_reward_call(each, []) for each in examples))
+            self.reward_sum.start(*(self._make_reward_call(example, []) for example in examples))
 
     @property
     def has_user_functions(self) -> bool:
         """Whether a function of one's own judges or rewards."""
         return self.own is not None or (self.reward_sum is not None and bool(self.reward_sum.asked))
 
-    def _warn_of_trained(self, name: str, other: "Task") -> None:
+    def _warn_of_trained(self, name: str, task: "Task") -> None:
         """Warn about training questions that another held-out set asks too."""
-        _, asked = separate_alike_questions(self.train_set, other.held_out_set)
-        if asked:
+        _, repeats = separate_alike_questions(self.train_set, task.held_out_set)
+        if repeats:
             rank_zero_only(warn_once)(
-                f"data.held_out.{name} asks {len(asked):,} of the {len(self.train_set):,} training questions, or asks "
-                f"them in other spaces, case or punctuation, first: {self.locate_example(asked[0])}. "
+                f"data.held_out.{name} asks {len(repeats):,} of the {len(self.train_set):,} training questions, or "
+                f"asks them in other spaces, case or punctuation, first: {self.locate_example(repeats[0])}. "
                 "It measures memory in part."
             )
 
@@ -395,9 +395,9 @@ class Task(LightningDataModule):
                 rank_zero_only(print_message)(f"{warning} {suggest_reference_remedy(faults)}")
             faulty = {id(example) for example, _ in faults}
             sound = [example for example in examples if id(example) not in faulty]
-            unreadable, tried = find_unreadable_references(sound, answer_format, self.judge)
+            unreadable, count = find_unreadable_references(sound, answer_format, self.judge)
             if unreadable:
-                rank_zero_only(print_message)(write_unreadable_warning(unreadable, tried, self.locate_example))
+                rank_zero_only(print_message)(write_unreadable_warning(unreadable, count, self.locate_example))
 
     def build_conversation(self, example: Example) -> Conversation:
         """Return the conversation: system prompt, shots, and the question inside the instruction."""
@@ -434,7 +434,7 @@ class Task(LightningDataModule):
 
     def val_dataloader(self) -> DataLoader[PromptBatch] | list[DataLoader[PromptBatch]]:
         """Yield this process's share of the held-out questions, with one loader per set."""
-        loaders = [self._held_out_loader(each.task) for each in self.held_out_sets]
+        loaders = [self._held_out_loader(held_out_set.task) for held_out_set in self.held_out_sets]
         return loaders[0] if len(loaders) == 1 else loaders
 
     def _held_out_loader(self, task: "Task") -> DataLoader[PromptBatch]:

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rlcredit.policy.prompt_format import THINKING
+from rlcredit.verification.mathematics.notation import find_closing_brace
 
 AnswerFormat = Literal["boxed", "tag", "phrase", "hashes", "label", "number", "whole"]
 """Formats of stated answers; see :func:`find_final_answer`."""
 
-FORMATS: tuple[AnswerFormat, ...] = ("boxed", "tag", "phrase", "hashes", "label")
+MARKED_FORMATS: tuple[AnswerFormat, ...] = ("boxed", "tag", "phrase", "hashes", "label")
 """Formats that mark an answer explicitly; the others take whatever is there."""
 
 _ANSWER = r"(?:the )?(?:final |correct |right )?answer"
@@ -71,7 +72,7 @@ _MARKS = tuple(
 _MOST_MARKS = 6
 
 
-def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | None:
+def find_final_answer(text: str, formats: Sequence[AnswerFormat] = MARKED_FORMATS) -> str | None:
     r"""Return the last answer stated in the first of some formats that occurs.
 
     ``boxed`` is the content of ``\boxed{}``; ``tag`` that of ``<answer></answer>``; ``phrase`` is what follows "the
@@ -101,10 +102,10 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
 
     """
     spoken = _STATING_TEXT.sub(r"\1 ", _STATING_TEXT.sub(r"\1 ", drop_thinking(text)))
-    if "boxed" in formats and _has_open_box(spoken):
+    if "boxed" in formats and _find_boxes(spoken)[-1:] == [None]:
         return None
     for name in formats:
-        answer = _STATED[name](spoken)
+        answer = FORMAT_RULES[name].find(spoken)
         if answer is not None:
             return _strip_marks(answer)
     return None
@@ -131,10 +132,10 @@ def drop_thinking(text: str) -> str:
 def _strip_marks(answer: str) -> str:
     """Return an answer without what may stand around it, the rows of aligned equations joined."""
     for _ in range(_MOST_MARKS):
-        marked = next(filter(None, (pattern.fullmatch(answer) for pattern in _MARKS)), None)
-        if marked is None:
+        match = next(filter(None, (pattern.fullmatch(answer) for pattern in _MARKS)), None)
+        if match is None:
             break
-        answer = _strip_quotes(marked[marked.lastindex or 0].strip())
+        answer = _strip_quotes(match[match.lastindex or 0].strip())
     rows = _ALIGNED_ROWS.fullmatch(answer)
     return _strip_marks(_join_rows(rows[2])) if rows else answer
 
@@ -146,13 +147,12 @@ def _strip_quotes(value: str) -> str:
 
 def _join_rows(rows: str) -> str:
     """Return aligned rows as a list; a row that begins with an equality sign goes on with the row before."""
-    joined = re.sub(r"\\\\\s*&?\s*(?==)", " ", rows)
-    parts = (" ".join(part.replace("&", " ").split()).strip(" ,") for part in joined.split(r"\\"))
+    text = re.sub(r"\\\\\s*&?\s*(?==)", " ", rows)
+    parts = (" ".join(part.replace("&", " ").split()).strip(" ,") for part in text.split(r"\\"))
     return ", ".join(filter(None, parts))
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])")
-_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def _find_boxes(text: str) -> list[str | None]:
@@ -169,22 +169,13 @@ def _find_boxes(text: str) -> list[str | None]:
 
 def _read_box_content(text: str, start: int) -> tuple[str | None, int]:
     """Return the content of a box whose command ends at ``start``, and where it ends; None if it never closes."""
-    after = text[start:].lstrip()
-    opening = len(text) - len(after)
-    if not after.startswith("{"):
-        word = after.split(maxsplit=1)[:1]
+    tail = text[start:].lstrip()
+    opening = len(text) - len(tail)
+    if not tail.startswith("{"):
+        word = tail.split(maxsplit=1)[:1]
         return (word[0].strip("$.,") if word else None), opening + len("".join(word))
-    depth = 0
-    for brace in _BRACE.finditer(text, opening):
-        depth += {"{": 1, "}": -1}.get(brace[0], 0)
-        if depth == 0:
-            return text[opening + 1 : brace.start()].strip(), brace.end()
-    return None, len(text)
-
-
-def _has_open_box(text: str) -> bool:
-    boxes = _find_boxes(text)
-    return bool(boxes) and boxes[-1] is None
+    closing = find_closing_brace(text, opening)
+    return (None, len(text)) if closing is None else (text[opening + 1 : closing].strip(), closing + 1)
 
 
 def _find_last_box(text: str) -> str | None:
@@ -203,18 +194,18 @@ def _take_statement(text: str) -> str | None:
         return bullets
     text = text.lstrip(": *&\t\r\n")
     opening = next((mark for mark in _BLOCKS if text.startswith(mark)), "")
-    content, closed, _ = text.removeprefix(opening).partition(_BLOCKS.get(opening, "\n"))
-    if opening and closed and "\n" in content:
-        return opening + content + closed
+    content, end_mark, _ = text.removeprefix(opening).partition(_BLOCKS.get(opening, "\n"))
+    if opening and end_mark and "\n" in content:
+        return opening + content + end_mark
     sentence = _SENTENCE_END.split(text, maxsplit=1)[0].strip("* \t\r\f\v")
     return _drop_stray_end(sentence) or None
 
 
 def _take_bullets(text: str) -> str:
     """Return the items of a list on the lines below; nothing where there is none."""
-    head, _, below = text.partition("\n")
+    head, _, tail = text.partition("\n")
     items = list[str]()
-    for line in [] if head.strip(" :*_\t") else below.strip("\n").split("\n"):
+    for line in [] if head.strip(" :*_\t") else tail.strip("\n").split("\n"):
         bullet = _BULLET.fullmatch(line.rstrip())
         if bullet is None:
             break
@@ -229,8 +220,8 @@ def _drop_stray_end(statement: str) -> str:
         return statement
     closing = end[0]
     opening = {r"\]": r"\[", r"\)": r"\("}.get(closing, closing)
-    unescaped = statement.replace(r"\$", "")
-    is_stray = unescaped.count(closing) % 2 == 1 if opening == closing else opening not in statement
+    plain_text = statement.replace(r"\$", "")
+    is_stray = plain_text.count(closing) % 2 == 1 if opening == closing else opening not in statement
     return statement[: end.start()].rstrip() if is_stray else statement
 
 
@@ -253,39 +244,43 @@ def _take_whole_text(text: str) -> str | None:
 
 
 def _find_after_hashes(text: str) -> str | None:
-    _, mark, rest = text.rpartition("####")
-    return rest.partition("\n")[0].strip() or None if mark else None
+    _, mark, tail = text.rpartition("####")
+    return tail.partition("\n")[0].strip() or None if mark else None
 
 
 def _find_in_tag(text: str) -> str | None:
-    before, mark, _ = text.rpartition("</answer>")
-    _, opened, answer = before.rpartition("<answer>")
-    return answer.strip() or None if mark and opened else None
+    head, mark, _ = text.rpartition("</answer>")
+    _, opening, answer = head.rpartition("<answer>")
+    return answer.strip() or None if mark and opening else None
 
 
-_STATED: dict[AnswerFormat, Callable[[str], str | None]] = {
-    "boxed": _find_last_box,
-    "tag": _find_in_tag,
-    "phrase": _find_after_phrase,
-    "hashes": _find_after_hashes,
-    "label": _find_after_label,
-    "number": _find_last_number,
-    "whole": _take_whole_text,
+class FormatRule(NamedTuple):
+    """An answer format.
+
+    Attributes:
+        find: Function that returns the last answer of a text in this format; None if there is none.
+        statement: Text that states ``ANSWER`` in this format.
+        mark: Text that marks an answer, for messages.
+
+    """
+
+    find: Callable[[str], str | None]
+    statement: str
+    mark: str
+
+
+FORMAT_RULES: dict[AnswerFormat, FormatRule] = {
+    "boxed": FormatRule(_find_last_box, r"\boxed{ANSWER}", r"`\boxed{}`"),
+    "tag": FormatRule(_find_in_tag, "<answer>ANSWER</answer>", "`<answer>`"),
+    "phrase": FormatRule(_find_after_phrase, "The answer is ANSWER.", "`the answer is`"),
+    "hashes": FormatRule(_find_after_hashes, "#### ANSWER", "`####`"),
+    "label": FormatRule(_find_after_label, "Answer: ANSWER", "`Answer:`"),
+    "number": FormatRule(_find_last_number, "ANSWER", "number"),
+    "whole": FormatRule(_take_whole_text, "ANSWER", "text"),
 }
 
 
-STATEMENTS: dict[str, str] = {
-    "boxed": r"\boxed{ANSWER}",
-    "tag": "<answer>ANSWER</answer>",
-    "phrase": "The answer is ANSWER.",
-    "hashes": "#### ANSWER",
-    "label": "Answer: ANSWER",
-    "number": "ANSWER",
-    "whole": "ANSWER",
-}
-
-
-def state_answer(answer: str, formats: Sequence[AnswerFormat] = FORMATS) -> list[str]:
+def state_answer(answer: str, formats: Sequence[AnswerFormat] = MARKED_FORMATS) -> list[str]:
     r"""Return completions that state only an answer, one in each format.
 
     Example:
@@ -293,4 +288,4 @@ def state_answer(answer: str, formats: Sequence[AnswerFormat] = FORMATS) -> list
         ['\\boxed{42}', '#### 42']
 
     """
-    return [STATEMENTS[name].replace("ANSWER", answer) for name in formats]
+    return [FORMAT_RULES[name].statement.replace("ANSWER", answer) for name in formats]

@@ -7,13 +7,12 @@ import re
 from collections.abc import Collection
 from itertools import accumulate
 
-LONGEST = 20_000
+MAX_ANSWER_CHARACTERS = 20_000
 """Characters of any answer: the longest grids of reasoning-gym have 2,000."""
 
-LONGEST_EXPRESSION, DEEPEST, LONGEST_NUMBER = 500, 8, 50
+LONGEST_EXPRESSION, MAX_BRACKET_DEPTH, LONGEST_NUMBER = 500, 8, 50
 """Characters, brackets in brackets, digits: beyond them parsing takes seconds. Answers of MATH come nowhere near."""
 
-_BRACKETS = {")": "(", "]": "[", "}": "{"}
 _HUGE_DECIMAL = re.compile(r"\d[eE][+-]?\d{4}")
 _TOKEN = re.compile(
     r"\s+|(?P<number>(?:\d+\.?\d*|\.\d+)(?![A-Za-z_]))|(?P<name>[A-Za-z]+)|(?P<operator>\*\*|[-+*/(),])", re.ASCII
@@ -24,29 +23,9 @@ _TOWER = re.compile(r"\d[\s})]*(?:\^|\*\*)[\s{(+-]*\d+[\s})]*(?:\^|\*\*)")
 
 def is_short_answer(answer: str, reference: str) -> bool:
     """Whether a scorer that compares texts may see the answer: not too long, no decimal of a million digits."""
-    return len(answer) <= max(LONGEST, 2 * len(reference)) and not (
+    return len(answer) <= max(MAX_ANSWER_CHARACTERS, 2 * len(reference)) and not (
         _HUGE_DECIMAL.search(answer) and not _HUGE_DECIMAL.search(reference)
     )
-
-
-def bracket_depth(text: str) -> int | None:
-    """Return the depth of nested brackets; None if they do not match. Half-open intervals match.
-
-    Example:
-        >>> bracket_depth("((1))"), bracket_depth("(0, 1]"), bracket_depth("5)")
-        (2, 1, None)
-
-    """
-    opened, deepest = "", 0
-    for character in text:
-        if character in "([{":
-            opened += character
-            deepest = max(deepest, len(opened))
-        elif character in _BRACKETS:
-            if not opened or (opened[-1] == "{") != (character == "}"):
-                return None
-            opened = opened[:-1]
-    return None if opened else deepest
 
 
 def is_plain_expression(answer: str, variables: Collection[str] = (), functions: Collection[str] = ()) -> bool:
@@ -64,7 +43,7 @@ def is_plain_expression(answer: str, variables: Collection[str] = (), functions:
         False
 
     """
-    if len(answer) > LONGEST_EXPRESSION or not (bracket_depth(answer) or 0) <= DEEPEST or _has_huge_number(answer):
+    if len(answer) > LONGEST_EXPRESSION or _count_open_brackets(answer) > MAX_BRACKET_DEPTH or _has_huge_number(answer):
         return False
     tokens, end = [], 0
     while end < len(answer):
@@ -89,7 +68,7 @@ def is_plain_latex(answer: str, reference: str) -> bool:
 
     """
     if len(answer) > max(LONGEST_EXPRESSION, 2 * len(reference)) or _count_open_brackets(answer) > max(
-        DEEPEST, _count_open_brackets(reference)
+        MAX_BRACKET_DEPTH, _count_open_brackets(reference)
     ):
         return False
     return not _has_huge_number(answer) or _has_huge_number(reference)
@@ -97,19 +76,19 @@ def is_plain_latex(answer: str, reference: str) -> bool:
 
 def _count_open_brackets(text: str) -> int:
     """Return the largest number of open brackets, matching or not."""
-    opened = accumulate((character in "([{") - (character in ")]}") for character in text)
-    return max(opened, default=0)
+    depths = accumulate((character in "([{") - (character in ")]}") for character in text)
+    return max(depths, default=0)
 
 
 def _has_huge_number(text: str) -> bool:
     """Whether a number has too many digits, or a power is too high."""
     powers = [match[1] for match in _POWER.finditer(text)]
-    raised = 1
+    exponent = 1
     for match in re.finditer(r"[)}]\s*(?:\^|\*\*)[\s{(+-]*(\d{1,3})", text):
-        raised *= max(1, int(match[1]))
+        exponent *= max(1, int(match[1]))
     return bool(
         re.search(rf"\d{{{LONGEST_NUMBER + 1}}}|\d{{4,}}\s*!", text)
         or any(len(power) > 3 for power in powers)
         or _TOWER.search(text)
-        or raised > 100_000
+        or exponent > 100_000
     )

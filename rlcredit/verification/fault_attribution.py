@@ -13,12 +13,12 @@ T = TypeVar("T")
 AT_FAULT = -math.inf
 """Value, below all others, of a completion that makes a function raise, hang or die; it is then replaced."""
 
-UNTOLD = math.nan
+UNTOLD_VALUE = math.nan
 """Value of a completion of which nobody can tell, because the function or the reference is at fault."""
 
 
 def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -> T | float | None:
-    """Return what ``judge`` returns; if it raises, 0 where the answer is at fault and None where the reference is.
+    """Return the value of ``judge``; if it raises, 0 where the answer is at fault and None where the reference is.
 
     Whatever reads a completion does so in here, in the trainer as in a worker, so that no completion ends a run.
 
@@ -47,13 +47,16 @@ def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -
 
 
 class UserCall(Protocol):
-    """What a user's function is asked: about some completions of one prompt.
+    """What a user's function is asked about some completions of one prompt, how, and what it must return.
 
     Attributes:
         completions: Completions that it judges together.
         reference: Reference answer as if it were a completion; nothing where there is none.
+        misread: Outcome where a function returns something else.
 
     """
+
+    misread: Outcome
 
     @property
     def completions(self) -> Sequence[Any]: ...  # noqa: D102
@@ -63,6 +66,28 @@ class UserCall(Protocol):
 
     def about(self, completions: Sequence[Any]) -> Self:
         """Return the same call about other completions."""
+        ...
+
+    def describe(self) -> str:
+        """Return the call in words."""
+        ...
+
+    @classmethod
+    def check_signature(cls, function: Callable[..., Any]) -> None:
+        """Refuse a function that cannot be called so.
+
+        Raises:
+            TypeError: with how it is to be called.
+
+        """
+        ...
+
+    def call_function(self, function: Callable[..., Any]) -> Any:
+        """Call a function, and return what it returns."""
+        ...
+
+    def read_values(self, result: Any) -> Reply:
+        """Return the reply to what the function has returned."""
         ...
 
 
@@ -82,48 +107,51 @@ def judge_calls(calls: Sequence[UserCall], ask: Ask) -> list[Reply]:
         ask: Function that asks several calls at a time.
 
     Returns:
-        Values, :data:`AT_FAULT` and :data:`UNTOLD` among them. ``fault`` says why; the outcome is ``RAISED`` where a
-        completion is at fault, and another but ``ANSWERED`` where the function is.
+        Values, :data:`AT_FAULT` and :data:`UNTOLD_VALUE` among them. ``fault`` says why; the outcome is ``RAISED``
+        where a completion is at fault, and another but ``ANSWERED`` where the function is.
 
     """
     attributions = [_attribute_failure(call) for call in calls]
-    wanted = {number: next(attribution) for number, attribution in enumerate(attributions)}
-    judged: dict[int, Reply] = {}
-    while wanted:
-        replies = iter(ask([call for each in wanted.values() for call in each]))
-        for number, asked in list(wanted.items()):
+    open_calls = {number: next(attribution) for number, attribution in enumerate(attributions)}
+    judgements: dict[int, Reply] = {}
+    while open_calls:
+        replies = iter(ask([call for batch in open_calls.values() for call in batch]))
+        for number, batch in list(open_calls.items()):
             try:
-                wanted[number] = attributions[number].send([next(replies) for _ in asked])
+                open_calls[number] = attributions[number].send([next(replies) for _ in batch])
             except StopIteration as ended:
-                judged[number] = ended.value
-                del wanted[number]
-    return [judged[number] for number in range(len(calls))]
+                judgements[number] = ended.value
+                del open_calls[number]
+    return [judgements[number] for number in range(len(calls))]
 
 
 def _attribute_failure(call: UserCall) -> Generator[list[UserCall], list[Reply | None], Reply]:
     """Yield calls that are to be asked, get their replies, and return the values of the first one's completions."""
     (reply,) = yield [call]
-    untold = [UNTOLD] * len(call.completions)
+    untold_values = [UNTOLD_VALUE] * len(call.completions)
     if reply is None:
-        return Reply(untold)
+        return Reply(untold_values)
     if not _has_failed(reply):
-        return reply if reply.values else reply._replace(values=untold)
-    alone = (yield [call.about([each]) for each in call.completions]) if len(call.completions) > 1 else [reply]
-    faults = [each.fault if each and _has_failed(each) else None for each in alone]
-    innocent = [each for each, fault in zip(call.completions, faults, strict=True) if fault is None]
+        return reply if reply.values else reply._replace(values=untold_values)
+    singles = (
+        (yield [call.about([completion]) for completion in call.completions]) if len(call.completions) > 1 else [reply]
+    )
+    faults = [single.fault if single and _has_failed(single) else None for single in singles]
+    innocent = [text for text, fault in zip(call.completions, faults, strict=True) if fault is None]
     if len(innocent) == len(faults):
-        return Reply(untold, reply.fault, Outcome.BROKEN)
-    others = [call.about(innocent)] if innocent else []
-    references = [call.about([call.reference])] if call.reference else []
-    again = (yield [*others, *references]) if others or references else []
-    if others and again[0] and not again[0].values:
-        return Reply(untold, again[0].fault, Outcome.BROKEN)
-    values = iter(again[0].values if others and again[0] else [UNTOLD] * len(innocent))
-    is_excused = bool(references and again[-1] and _has_failed(again[-1]))
+        return Reply(untold_values, reply.fault, Outcome.BROKEN)
+    innocent_calls = [call.about(innocent)] if innocent else []
+    reference_calls = [call.about([call.reference])] if call.reference else []
+    new_replies = (yield [*innocent_calls, *reference_calls]) if innocent_calls or reference_calls else []
+    if innocent_calls and new_replies[0] and not new_replies[0].values:
+        return Reply(untold_values, new_replies[0].fault, Outcome.BROKEN)
+    values = iter(new_replies[0].values if innocent_calls and new_replies[0] else [UNTOLD_VALUE] * len(innocent))
+    is_excused = bool(reference_calls and new_replies[-1] and _has_failed(new_replies[-1]))
     guilty = next(number for number, fault in enumerate(faults) if fault is not None)
-    said = f"{faults[guilty]}, with the completion {call.completions[guilty]!r:.80} alone"
-    judged = [next(values) if fault is None else UNTOLD if is_excused else AT_FAULT for fault in faults]
-    return Reply(judged, said, Outcome.BROKEN if is_excused else Outcome.RAISED)
+    message = f"{faults[guilty]}, with the completion {call.completions[guilty]!r:.80} alone"
+    blame = UNTOLD_VALUE if is_excused else AT_FAULT
+    judgements = [next(values) if fault is None else blame for fault in faults]
+    return Reply(judgements, message, Outcome.BROKEN if is_excused else Outcome.RAISED)
 
 
 def _has_failed(reply: Reply) -> bool:
@@ -140,12 +168,12 @@ def describe_error(error: BaseException) -> str:
 
     """
     places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    others = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__), "<")
-    own = [place for place in places if not place[0].startswith(others)]
-    where = f" ({os.path.basename(own[-1][0])}, line {own[-1][1]})" if own else ""
-    if type(error) is TypeError and not own:
+    library_paths = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__), "<")
+    user_places = [place for place in places if not place[0].startswith(library_paths)]
+    location = f" ({os.path.basename(user_places[-1][0])}, line {user_places[-1][1]})" if user_places else ""
+    if type(error) is TypeError and not user_places:
         return str(error)
-    return f"it raised {type(error).__name__}{_describe_message(error)}{where}"
+    return f"it raised {type(error).__name__}{_describe_message(error)}{location}"
 
 
 def _describe_message(error: BaseException) -> str:

@@ -52,10 +52,10 @@ def list_descendants(pid: int) -> list[int]:
                 state, parent = file.read().rpartition(")")[2].split()[:2]
                 if state not in "ZX":
                     children[int(parent)].append(int(entry))
-    found = list(children[pid])
-    for each in found:  # grows
-        found += children[each]
-    return found
+    pids = list(children[pid])
+    for child in pids:  # grows
+        pids += children[child]
+    return pids
 
 
 def end_descendants(pid: int) -> None:
@@ -64,13 +64,13 @@ def end_descendants(pid: int) -> None:
     What is stopped forks no more and keeps its place in the tree, so that nothing gets away between two looks.
     """
     assert pid > 1, "all that runs is below the first process"
-    stopped = set[int]()
-    while new := set(list_descendants(pid)) - stopped - {os.getpid()}:
-        for each in new:
-            _send_signal(each, signal.SIGSTOP)
-        stopped |= new
-    for each in stopped:
-        _send_signal(each, signal.SIGKILL)
+    stopped_pids = set[int]()
+    while new_pids := set(list_descendants(pid)) - stopped_pids - {os.getpid()}:
+        for child in new_pids:
+            _send_signal(child, signal.SIGSTOP)
+        stopped_pids |= new_pids
+    for child in stopped_pids:
+        _send_signal(child, signal.SIGKILL)
 
 
 def end_process_tree(pid: int) -> None:

@@ -48,7 +48,7 @@ def has_answer_shape(name: str, answer: str, entry: dict[str, Any]) -> bool:
     """Whether an answer has the form that the data set asks for, without a hedge, denial or second answer.
 
     Args:
-        name: Data set; one that is not in ``SHAPES`` has a scorer that compares the whole answer.
+        name: Data set; one that is not in ``ANSWER_SHAPES`` has a scorer that compares the whole answer.
         answer: Final answer of a completion.
         entry: Question with its reference and metadata.
 
@@ -59,14 +59,15 @@ def has_answer_shape(name: str, answer: str, entry: dict[str, Any]) -> bool:
 
     """
     try:
-        return name not in SHAPES or SHAPES[name](answer, entry)
+        return name not in ANSWER_SHAPES or ANSWER_SHAPES[name](answer, entry)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, SyntaxError, TypeError, ValueError):
         return False  # what cannot be read has another shape
 
 
-def _make_pattern_shape(expression: str) -> Shape:
-    compiled = re.compile(expression, re.ASCII)
-    return lambda answer, _: bool(compiled.fullmatch(answer.strip()))
+def make_pattern_shape(expression: str) -> Shape:
+    """Return a test whether an expression matches a whole answer, blanks around it aside."""
+    regex = re.compile(expression, re.ASCII)
+    return lambda answer, _: bool(regex.fullmatch(answer.strip()))
 
 
 def _is_reference_text(answer: str, entry: dict[str, Any]) -> bool:
@@ -79,10 +80,8 @@ def _compact_text(text: str) -> str:
 
 
 def _is_near_number(answer: str, entry: dict[str, Any], share: float = _SHARE) -> bool:
-    value, expected = (
-        read_rational(text.strip().removesuffix("\N{DEGREE SIGN}")) for text in (answer, entry["answer"])
-    )
-    return value is not None and expected is not None and is_within_tolerance(value, expected, share)
+    value, target = (read_rational(text.strip().removesuffix("\N{DEGREE SIGN}")) for text in (answer, entry["answer"]))
+    return value is not None and target is not None and is_within_tolerance(value, target, share)
 
 
 def _is_same_date_or_count(answer: str, entry: dict[str, Any]) -> bool:
@@ -100,8 +99,8 @@ def _has_grid_layout(answer: str, entry: dict[str, Any]) -> bool:
 
 def _is_duration(answer: str, entry: dict[str, Any]) -> bool:
     """Whether a duration is in the format asked for, with the sign of the reference: the scorer reads -0:30 as 0:30."""
-    written = _DURATIONS[entry["metadata"]["expected_format"]].fullmatch(answer.strip())
-    return written is not None and answer.strip().startswith("-") == entry["answer"].startswith("-")
+    match = _DURATIONS[entry["metadata"]["expected_format"]].fullmatch(answer.strip())
+    return match is not None and answer.strip().startswith("-") == entry["answer"].startswith("-")
 
 
 def _is_number_or_point(answer: str, entry: dict[str, Any]) -> bool:
@@ -119,10 +118,10 @@ def _is_root_list(answer: str, entry: dict[str, Any]) -> bool:
 
 def _is_same_sorting(answer: str, entry: dict[str, Any]) -> bool:
     """Whether numbers are exactly those of the reference; the scorer lets each of them differ by 1."""
-    values, expected = (
+    values, targets = (
         list(map(read_rational, map(str, _parse_quoted_json(text)))) for text in (answer, entry["answer"])
     )
-    return values == expected and None not in values
+    return values == targets and None not in values
 
 
 def _parse_quoted_json(text: str) -> Any:
@@ -186,9 +185,9 @@ def _parse_roles(text: str) -> list[tuple[str, ...]]:
 def _is_target_expression(answer: str, entry: dict[str, Any]) -> bool:
     """Whether an expression uses each given number once and has exactly the value asked for."""
     tree = ast.parse(answer.strip(), mode="eval").body
-    used = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, int)]
+    numbers = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, int)]
     target = entry["metadata"].get("target", 24)
-    return sorted(used) == sorted(entry["metadata"]["numbers"]) and _evaluate_arithmetic(tree) == target
+    return sorted(numbers) == sorted(entry["metadata"]["numbers"]) and _evaluate_arithmetic(tree) == target
 
 
 def _evaluate_arithmetic(node: ast.AST) -> Fraction:
@@ -232,14 +231,14 @@ def _is_car_move_list(answer: str, entry: dict[str, Any]) -> bool:
     board = Board(entry["metadata"]["board_config"])
     for car, steps in re.findall(r"([A-Z])([-+]\d)", answer):
         piece = board._pieces[ord(car) - ord("A")]
-        before = piece.position
+        old_position = piece.position
         board.move(car, int(steps))
-        if piece.position - before != int(steps) * piece.stride:
+        if piece.position - old_position != int(steps) * piece.stride:
             return False
     return True
 
 
-SHAPES: dict[str, Shape] = {
+ANSWER_SHAPES: dict[str, Shape] = {
     # One answer, in other notation: texts, then numbers.
     **dict.fromkeys(("arc_agi", "rearc", "figlet_font", "game_of_life", "game_of_life_halting"), _is_reference_text),
     **dict.fromkeys(("letter_jumble", "sentence_reordering", "spell_backward", "word_sorting"), _is_reference_text),
@@ -248,8 +247,8 @@ SHAPES: dict[str, Shape] = {
     "advanced_geometry": _is_number_or_point,
     "calendar_arithmetic": _is_same_date_or_count,
     "codeio": _is_code_output,
-    "complex_arithmetic": _make_pattern_shape(r"\(*[-+.\deEijIJ\s]+\)*"),
-    "fraction_simplification": _make_pattern_shape(
+    "complex_arithmetic": make_pattern_shape(r"\(*[-+.\deEijIJ\s]+\)*"),
+    "fraction_simplification": make_pattern_shape(
         r"\$?\s*(?:\d+\s*/\s*\d+|\\d?frac\s*\{\s*\d+\s*\}\s*\{\s*\d+\s*\})\s*\$?"
     ),
     "knights_knaves": _has_same_roles,
@@ -258,7 +257,7 @@ SHAPES: dict[str, Shape] = {
     "palindrome_partitioning": _is_partition_list,
     "polynomial_equations": _is_root_list,
     "pool_matrix": _has_grid_layout,
-    "survo": _make_pattern_shape(r"[-+\d\s]+"),
+    "survo": make_pattern_shape(r"[-+\d\s]+"),
     "time_intervals": _is_duration,
     # Several answers.
     "boxnet": _is_box_plan,
@@ -266,13 +265,13 @@ SHAPES: dict[str, Shape] = {
     "cryptarithm": _is_digit_assignment,
     "graph_color": _is_full_colouring,
     "jugs": _is_pouring_list,
-    "kakurasu": _make_pattern_shape(r"[01\s,\[\]()|]+"),
+    "kakurasu": make_pattern_shape(r"[01\s,\[\]()|]+"),
     "propositional_logic": _is_logic_formula,
     "puzzle24": _is_target_expression,
     "quantum_lock": _is_button_sequence,
-    "rubiks_cube": _make_pattern_shape(r"(?:[LRDUBF]w?|[XYZMES])'?\d?(?:\s+(?:[LRDUBF]w?|[XYZMES])'?\d?)*"),
+    "rubiks_cube": make_pattern_shape(r"(?:[LRDUBF]w?|[XYZMES])'?\d?(?:\s+(?:[LRDUBF]w?|[XYZMES])'?\d?)*"),
     "rush_hour": _is_car_move_list,
-    "sokoban": _make_pattern_shape(r"[UDLR\s]+"),
+    "sokoban": make_pattern_shape(r"[UDLR\s]+"),
     "tower_of_hanoi": _is_disk_move_list,
 }
 """Required form of the answer, by data set. The scorers of all others compare the whole answer."""

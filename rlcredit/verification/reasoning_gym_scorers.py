@@ -5,37 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 from rlcredit.verification.answer_grammar import LONGEST_EXPRESSION, is_plain_expression, is_short_answer
-from rlcredit.verification.mathematics.symbolic import blame_answer_or_judge, preload_sympy
-from rlcredit.verification.reasoning_gym_answers import has_answer_shape
+from rlcredit.verification.fault_attribution import judge_or_blame
+from rlcredit.verification.mathematics.symbolic import preload_sympy
+from rlcredit.verification.reasoning_gym_answers import Shape, has_answer_shape, make_pattern_shape
 from rlcredit.verification.worker_process import warm_up_judge
 
-_FUNCTIONS = frozenset(
-    (
-        "sin",
-        "cos",
-        "tan",
-        "cot",
-        "sec",
-        "csc",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "exp",
-        "log",
-        "ln",
-        "sqrt",
-    )
-)
+_FUNCTIONS = frozenset(re.findall(r"\w+", "sin cos tan cot sec csc asin acos atan sinh cosh tanh exp log ln sqrt"))
 _INTEGRATION = ("C", "pi", "E")
 _ADDED_LETTER = re.compile(r"(?:^|[-+])\s*([A-Za-z])\d{0,2}\s*(?=[-+]|$)", re.ASCII)
-
-
-def _make_text_test(pattern: str) -> Callable[[str, dict[str, Any]], bool]:
-    characters = re.compile(pattern, re.ASCII)
-    return lambda answer, _: bool(characters.fullmatch(answer))
 
 
 def _is_arithmetic(answer: str, _: dict[str, Any]) -> bool:
@@ -62,25 +39,25 @@ def _is_polynomial(answer: str, metadata: dict[str, Any]) -> bool:
     return is_plain_expression(answer, metadata["variables"])
 
 
-EVALUATING: dict[str, Callable[[str, dict[str, Any]], bool]] = {
+EVALUATING_DATASETS: dict[str, Shape] = {
     "countdown": _is_arithmetic,
     "puzzle24": _is_arithmetic,
     "simple_integration": _is_antiderivative,
     "intermediate_integration": _is_antiderivative,
     "polynomial_multiplication": _is_polynomial,
     # These evaluate a list; letters that are no names of Python's, and nothing that calls or looks up.
-    "string_insertion": _make_text_test(r"[A-Z\s,\[\]'\"]{0,2000}"),
-    "spiral_matrix": _make_text_test(r"[-\d\s,\[\]]{0,20000}"),
-    "binary_matrix": _make_text_test(r"[\d\s,\[\]]{0,20000}"),
-    "n_queens": _make_text_test(r"[Q_\s,\[\]'\"]{0,20000}"),
+    "string_insertion": make_pattern_shape(r"[A-Z\s,\[\]'\"]{0,2000}"),
+    "spiral_matrix": make_pattern_shape(r"[-\d\s,\[\]]{0,20000}"),
+    "binary_matrix": make_pattern_shape(r"[\d\s,\[\]]{0,20000}"),
+    "n_queens": make_pattern_shape(r"[Q_\s,\[\]'\"]{0,20000}"),
 }
 """Data sets whose scorers evaluate the answer as Python, and the expressions they may see."""
 
 
 def has_evaluating_scorer(name: str, config: dict[str, Any]) -> bool:
     """Whether a data set's scorer evaluates answers, or one of those that it is composed of."""
-    return name in EVALUATING or (
-        name == "composite" and not EVALUATING.keys().isdisjoint(_list_component_names(config))
+    return name in EVALUATING_DATASETS or (
+        name == "composite" and not EVALUATING_DATASETS.keys().isdisjoint(_list_component_names(config))
     )
 
 
@@ -100,7 +77,7 @@ def is_admissible_answer(name: str, answer: str, entry: dict[str, Any]) -> bool:
     if not is_short_answer(answer, str(entry["answer"])):
         return False
     name = _find_source_dataset(name, entry)
-    return name not in EVALUATING or EVALUATING[name](answer, entry["metadata"])
+    return name not in EVALUATING_DATASETS or EVALUATING_DATASETS[name](answer, entry["metadata"])
 
 
 def _find_source_dataset(name: str, entry: dict[str, Any]) -> str:
@@ -116,13 +93,15 @@ def make_gym_scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[st
 
     def score(answer: str, entry: dict[str, Any]) -> float | None:
         part, reference = _find_source_dataset(name, entry), str(entry["answer"])
-        shown = reference != "None"  # a puzzle with many solutions shows none that could be scored
+        has_reference = reference != "None"  # a puzzle with many solutions shows none that could be scored
         if not has_answer_shape(part, answer, entry):
-            return None if shown and not has_answer_shape(part, reference, entry) else 0.0
-        try:
-            return float(source.score_answer(answer, entry))
-        except Exception:  # noqa: BLE001  (over a hundred scorers by other hands)
-            return blame_answer_or_judge(lambda: source.score_answer(entry["answer"], entry) > 0) if shown else 0.0
+            return None if has_reference and not has_answer_shape(part, reference, entry) else 0.0
+
+        def score_reference() -> None:
+            if has_reference and not source.score_answer(entry["answer"], entry) > 0:
+                raise ValueError("its scorer rejects its reference")
+
+        return judge_or_blame(lambda: float(source.score_answer(answer, entry)), score_reference)
 
     if has_evaluating_scorer(name, config):
         preload_sympy()

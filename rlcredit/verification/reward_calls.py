@@ -11,16 +11,18 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
-from rlcredit.verification.fault_attribution import UNTOLD, judge_calls
-from rlcredit.verification.user_judge import is_asynchronous, make_user_judge
+from rlcredit.verification.fault_attribution import UNTOLD_VALUE
+from rlcredit.verification.user_judge import is_asynchronous
 from rlcredit.verification.worker_replies import Outcome, Reply
 
-SIGNATURE = "(prompts, completions, **columns) -> list[float | None]"
+REWARD_SIGNATURE = "(prompts, completions, **columns) -> list[float | None]"
 
-TAKEN = ("prompts", "completions", "prompt", "completion", "completion_ids", "trainer_state", "log_extra", "log_metric")
+TRL_NAMES = re.findall(
+    r"\w+", "prompts completions prompt completion completion_ids trainer_state log_extra log_metric"
+)
 """Names to which TRL gives a meaning of its own; columns with these names are left out."""
 
-KEYWORDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+KEYWORD_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 ChatText = str | Sequence[Mapping[str, str]]
 """A prompt or a completion: a text, or the messages of a chat."""
@@ -70,20 +72,22 @@ class RewardCall(NamedTuple):
 
         """
         count = len(self.completions)
-        offered: dict[str, Any] = {name: [value] * count for name, value in self.columns.items() if name not in TAKEN}
-        offered |= {"prompts": [self.prompt] * count, "completions": list(self.completions)}
-        offered["trainer_state"] = SimpleNamespace(global_step=self.steps[0], max_steps=self.steps[1])
-        offered |= {"log_extra": _pass_over, "log_metric": _pass_over}
-        parameters = inspect.signature(function).parameters.values()
-        needed = {each.name: each.default is each.empty for each in parameters if each.kind in KEYWORDS}
-        if missing := [name for name, required in needed.items() if required and name not in offered]:
-            there = ", ".join(name for name in offered if name not in TAKEN)
-            raise TypeError(f"it needs `{missing[0]}`, which is not given; the columns of the question are {there}")
-        if not any(each.kind is each.VAR_KEYWORD for each in parameters):
-            offered = {name: value for name, value in offered.items() if name in needed}
-        return function(**offered)
+        offer: dict[str, Any] = {name: [value] * count for name, value in self.columns.items() if name not in TRL_NAMES}
+        offer |= {"prompts": [self.prompt] * count, "completions": list(self.completions)}
+        offer["trainer_state"] = SimpleNamespace(global_step=self.steps[0], max_steps=self.steps[1])
+        offer |= {"log_extra": _pass_over, "log_metric": _pass_over}
+        parameters = inspect.signature(function).parameters
+        needs = {name: p.default is p.empty for name, p in parameters.items() if p.kind in KEYWORD_KINDS}
+        if missing := [name for name in needs if needs[name] and name not in offer]:
+            column_names = ", ".join(name for name in offer if name not in TRL_NAMES)
+            raise TypeError(
+                f"it needs `{missing[0]}`, which is not given; the columns of the question are {column_names}"
+            )
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            offer = {name: value for name, value in offer.items() if name in needs}
+        return function(**offer)
 
-    def read_values(self, returned: Any) -> Reply:
+    def read_values(self, result: Any) -> Reply:
         """Return the rewards that a function has returned; what is not finite as float32 is untold, with a fault.
 
         Raises:
@@ -91,21 +95,21 @@ class RewardCall(NamedTuple):
 
         """
         try:
-            values = read_rewards(returned, len(self.completions))
+            values = read_rewards(result, len(self.completions))
         except TypeError as error:
             raise TypeError(f"it returned {error}") from None
-        odd = [at for at, value in enumerate(values) if value is not None and not math.isfinite(value)]
+        odd = [place for place, value in enumerate(values) if value is not None and not math.isfinite(value)]
         if not odd:
             return Reply(values)
-        said = f"it returned a reward that is not finite as float32 for the completion {self.completions[odd[0]]!r:.80}"
-        return Reply([UNTOLD if at in odd else value for at, value in enumerate(values)], said)
+        text = f"it returned a reward that is not finite as float32 for the completion {self.completions[odd[0]]!r:.80}"
+        return Reply([UNTOLD_VALUE if place in odd else value for place, value in enumerate(values)], text)
 
 
-def read_rewards(returned: Any, count: int) -> list[float | None]:
+def read_rewards(result: Any, count: int) -> list[float | None]:
     """Return rewards as numbers, whatever a function has returned them as.
 
     Args:
-        returned: List or tuple, or one-dimensional array or tensor, of numbers and None.
+        result: List or tuple, or one-dimensional array or tensor, of numbers and None.
         count: Number of completions.
 
     Returns:
@@ -119,10 +123,10 @@ def read_rewards(returned: Any, count: int) -> list[float | None]:
         [1.0, None, inf]
 
     """
-    listed = returned.tolist() if hasattr(returned, "tolist") else returned
-    if not isinstance(listed, list | tuple) or len(rows := list(listed)) != count:
-        raise TypeError(f"{_describe_value(returned)}; expected a list of {count}, a number or None per completion")
-    return [_read_reward(each) for each in rows]
+    values = result.tolist() if hasattr(result, "tolist") else result
+    if not isinstance(values, list | tuple) or len(rows := list(values)) != count:
+        raise TypeError(f"{_describe_value(result)}; expected a list of {count}, a number or None per completion")
+    return [_read_reward(value) for value in rows]
 
 
 def _read_reward(value: Any) -> float | None:
@@ -140,9 +144,9 @@ def _read_reward(value: Any) -> float | None:
 
 def _describe_value(value: Any) -> str:
     """Return a value of a user's, shortened, with its type, and its length if it is a list."""
-    of = f" of {len(value)}" if type(value) in (list, tuple) else ""
-    shown = re.sub(r"<([\w.]+)[^>]*>", r"<\1>", reprlib.repr(value))  # without addresses, which say nothing
-    return "None" if value is None else f"{shown} ({type(value).__name__}{of})"
+    length = f" of {len(value)}" if type(value) in (list, tuple) else ""
+    display = re.sub(r"<([\w.]+)[^>]*>", r"<\1>", reprlib.repr(value))  # without addresses, which say nothing
+    return "None" if value is None else f"{display} ({type(value).__name__}{length})"
 
 
 def _pass_over(*_: Any, **__: Any) -> None:
@@ -161,9 +165,9 @@ def check_rewards(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     name = f"{function.__module__}.{function.__qualname__}" if inspect.isfunction(function) else type(function).__name__
 
-    def read(returned: Any, count: int) -> list[float | None]:
+    def read(result: Any, count: int) -> list[float | None]:
         try:
-            return read_rewards(returned, count)
+            return read_rewards(result, count)
         except TypeError as error:
             raise ValueError(f"{name} returned {error}.") from None
 
@@ -176,26 +180,3 @@ def check_rewards(function: Callable[..., Any]) -> Callable[..., Any]:
         return read(function(completions=completions, **given), count)
 
     return check_later if is_asynchronous(function) else check
-
-
-def make_reward_judge(
-    paths: Sequence[str], folder: str, example: RewardCall
-) -> Callable[[Any, int, RewardCall], list[float | None]]:
-    """Return what calls reward functions in this process and without limits, and attributes what fails.
-
-    Args:
-        paths: Dotted paths of the functions.
-        folder: Folder that they are imported from.
-        example: A call as theirs will be.
-
-    Returns:
-        Function of a reference that is not read, the place of a path, and a call.
-
-    """
-    judges = [make_user_judge(path, folder, math.inf, locked=False, trial=[example]) for path in paths]
-
-    def judge(_: Any, place: int, call: RewardCall) -> list[float | None]:
-        (reply,) = judge_calls([call], lambda calls: [reply for _, reply in sorted(judges[place](calls))])
-        return list(reply.values)
-
-    return judge

@@ -9,22 +9,22 @@ from typing import Any
 import torch
 
 from rlcredit.base.messages import warn_once
-from rlcredit.verification.fault_attribution import AT_FAULT, UNTOLD
-from rlcredit.verification.reward_calls import SIGNATURE, ChatText, RewardCall
+from rlcredit.verification.fault_attribution import AT_FAULT, UNTOLD_VALUE
+from rlcredit.verification.reward_calls import REWARD_SIGNATURE, ChatText, RewardCall
 from rlcredit.verification.rewards import Scores
 from rlcredit.verification.user_functions import MADE_UP_COMPLETIONS, UserFunction, require_user_path
 from rlcredit.verification.verifiers import Verdict, make_verdict
 
-SETTING = "data.rewards"
+REWARDS_KEY = "data.rewards"
 
-VERIFIER = "verifier"
+VERIFIER_NAME = "verifier"
 """Name of the reward that is the score of whatever judges the task."""
 
 LARGEST_REWARD = torch.finfo(torch.float32).max
 
-CONSEQUENCE = "Such completions get the worst reward of their prompt, and at most 0"
+FAULT_CONSEQUENCE = "Such completions get the worst reward of their prompt, and at most 0"
 
-ROUNDING = 1e-6
+SUM_ROUNDING = 1e-6
 """How far a sum of weighted rewards may lie below ``solved_at``: 0.7 + 0.2 + 0.1 is less than 1 in floating point."""
 
 Values = Sequence[float | None]
@@ -54,7 +54,9 @@ class RewardFunction:
     def __post_init__(self) -> None:
         """Refuse a weight that is not finite."""
         if not math.isfinite(self.weight):
-            raise ValueError(f"{SETTING}: the weight of {self.function} is {self.weight}, expected a finite number.")
+            raise ValueError(
+                f"{REWARDS_KEY}: the weight of {self.function} is {self.weight}, expected a finite number."
+            )
 
     def __str__(self) -> str:
         """Return it as a term of a sum.
@@ -67,11 +69,11 @@ class RewardFunction:
         return self.function if self.weight == 1 else f"{self.weight:g} {self.function}"
 
 
-def read_reward_functions(written: Any) -> tuple[RewardFunction, ...]:
+def read_reward_functions(setting: Any) -> tuple[RewardFunction, ...]:
     """Return reward functions as a task is given them: one, or a list; a bare name has the weight one.
 
     Args:
-        written: Text, :class:`RewardFunction`, mapping with its arguments, or a list of these.
+        setting: Text, :class:`RewardFunction`, mapping with its arguments, or a list of these.
 
     Raises:
         ValueError: it is something else, or names a function twice.
@@ -81,13 +83,13 @@ def read_reward_functions(written: Any) -> tuple[RewardFunction, ...]:
         ['verifier', '0.2 mine.has_format']
 
     """
-    listed = written if isinstance(written, list | tuple) else [written]
-    functions = tuple(map(_read_reward_function, listed))
-    names = [each.function for each in functions]
+    entries = setting if isinstance(setting, list | tuple) else [setting]
+    functions = tuple(map(_read_reward_function, entries))
+    names = [term.function for term in functions]
     if not names:
-        raise ValueError(f"{SETTING} is empty. Name a function {SIGNATURE}, or leave it out.")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"{SETTING}: {twice[0]} is named twice. Add up the weights.")
+        raise ValueError(f"{REWARDS_KEY} is empty. Name a function {REWARD_SIGNATURE}, or leave it out.")
+    if duplicates := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"{REWARDS_KEY}: {duplicates[0]} is named twice. Add up the weights.")
     return functions
 
 
@@ -96,12 +98,12 @@ def _read_reward_function(entry: Any) -> RewardFunction:
         return entry
     if isinstance(entry, str):
         return RewardFunction(entry)
-    known = {each.name for each in fields(RewardFunction)}
-    if isinstance(entry, Mapping) and "function" in entry and entry.keys() <= known:
+    names = {field.name for field in fields(RewardFunction)}
+    if isinstance(entry, Mapping) and "function" in entry and entry.keys() <= names:
         return RewardFunction(**entry)
     raise ValueError(
-        f"{SETTING}: expected the name of a function, or {{function: ..., weight: ..., locked: ..., seconds: ...}}, "
-        f"got {entry!r:.80}."
+        f"{REWARDS_KEY}: expected the name of a function, or {{function: ..., weight: ..., locked: ..., "
+        f"seconds: ...}}, got {entry!r:.80}."
     )
 
 
@@ -118,7 +120,7 @@ def describe_rewards(functions: Sequence[RewardFunction], solved_at: float) -> s
 
     """
     terms = " + ".join(map(str, functions)).replace("+ -", "- ")
-    is_verified = any(each.function == VERIFIER for each in functions)
+    is_verified = any(term.function == VERIFIER_NAME for term in functions)
     return f"{terms}; right is {'what the verifier scores' if is_verified else 'a reward of'} {solved_at:g} or more"
 
 
@@ -136,9 +138,9 @@ def replace_faults(values: Values, weight: float) -> list[float | None]:
         ([-3.0, -7.0, -7.0, None], [0.5, 0.5])
 
     """
-    given = [0.0, *(each for each in values if each is not None and math.isfinite(each))]
-    worst = max(given) if weight < 0 else min(given)
-    return [worst if each == AT_FAULT else each for each in values]
+    finite_values = [0.0, *(value for value in values if value is not None and math.isfinite(value))]
+    worst = max(finite_values) if weight < 0 else min(finite_values)
+    return [worst if value == AT_FAULT else value for value in values]
 
 
 def weighted_sums(values: Sequence[Values], weights: Sequence[float]) -> list[float | None]:
@@ -152,13 +154,13 @@ def weighted_sums(values: Sequence[Values], weights: Sequence[float]) -> list[fl
         None where no function applies, where one could not tell, and where float32 cannot hold the sum.
 
     Example:
-        >>> weighted_sums([[1.0, 0.0, None, 1.0], [0.5, None, None, UNTOLD]], [1.0, 0.2])
+        >>> weighted_sums([[1.0, 0.0, None, 1.0], [0.5, None, None, UNTOLD_VALUE]], [1.0, 0.2])
         [1.1, 0.0, None, None]
 
     """
     sums = list[float | None]()
     for row in zip(*values, strict=True):
-        terms = [weight * each for weight, each in zip(weights, row, strict=True) if each is not None]
+        terms = [weight * value for weight, value in zip(weights, row, strict=True) if value is not None]
         total = math.fsum(terms) if all(map(math.isfinite, terms)) else math.nan
         sums.append(total if terms and abs(total) <= LARGEST_REWARD else None)
     return sums
@@ -187,12 +189,12 @@ class RewardSum:
     ) -> None:
         self.functions, self.solved_at = functions, solved_at
         self.asked: dict[str, UserFunction] = {}
-        for each in functions:
-            if each.function != VERIFIER:
+        for term in functions:
+            if term.function != VERIFIER_NAME:
                 example = "my_rewards.has_format, or verifier for the task's own"
-                require_user_path(SETTING, each.function, SIGNATURE, example)
-                how = (each.locked, each.seconds, budget, unsafe)
-                self.asked[each.function] = UserFunction(SETTING, each.function, *how, CONSEQUENCE)
+                require_user_path(REWARDS_KEY, term.function, REWARD_SIGNATURE, example)
+                limits = (term.locked, term.seconds, budget, unsafe)
+                self.asked[term.function] = UserFunction(REWARDS_KEY, term.function, *limits, FAULT_CONSEQUENCE)
 
     def __str__(self) -> str:
         """Return the sum, and what is right; see :func:`describe_rewards`."""
@@ -201,14 +203,14 @@ class RewardSum:
     @property
     def takes_verifier(self) -> bool:
         """Whether the score of the verifier is one of the rewards."""
-        return any(each.function == VERIFIER for each in self.functions)
+        return any(term.function == VERIFIER_NAME for term in self.functions)
 
     @property
     def names(self) -> list[str]:
         """Name of each function in metrics: the last part of its path, the whole path where several end alike."""
-        short = [each.function.rpartition(".")[2] for each in self.functions]
+        short = [term.function.rpartition(".")[2] for term in self.functions]
         return [
-            name if short.count(name) == 1 else each.function for name, each in zip(short, self.functions, strict=True)
+            name if short.count(name) == 1 else term.function for name, term in zip(short, self.functions, strict=True)
         ]
 
     @property
@@ -228,49 +230,50 @@ class RewardSum:
             ValueError: with what is wrong with one.
 
         """
-        first, last = examples[0], examples[-1]
-        trial = [make_trial_call(first, len(MADE_UP_COMPLETIONS)), make_trial_call(last, 1)]
+        first_call, last_call = examples[0], examples[-1]
+        trial = [make_trial_call(first_call, len(MADE_UP_COMPLETIONS)), make_trial_call(last_call, 1)]
         for function in self.asked.values():
             try:
                 function.start(trial)
             except ValueError as error:
-                raise ValueError(f"{error}{_explain_form(str(error), first.prompt)}") from None
+                raise ValueError(f"{error}{_explain_form(str(error), first_call.prompt)}") from None
 
-    def score(self, calls: Sequence[RewardCall], judged: Sequence[tuple[Verdict, float | None]]) -> Scores:
+    def score(self, calls: Sequence[RewardCall], judgements: Sequence[tuple[Verdict, float | None]]) -> Scores:
         """Return verdicts and rewards of the completions of all calls.
 
         Args:
             calls: Prompts with their completions, B completions together.
-            judged: Verdict and score of the task's verifier on each of these; empty if it is none of the functions.
+            judgements: Verdict and score of the task's verifier on each of these; empty if it is none of the functions.
 
         """
-        told = iter([UNTOLD if score is None else score for _, score in judged])
+        verifier_scores = iter([UNTOLD_VALUE if score is None else score for _, score in judgements])
         values: list[list[float | None]] = []
         if calls:
             self.start(*calls[:2])
-        for each in self.functions:
-            if each.function == VERIFIER:
-                of_calls: Iterable[Values] = [[next(told) for _ in call.completions] for call in calls]
+        for term in self.functions:
+            if term.function == VERIFIER_NAME:
+                batches: Iterable[Values] = [[next(verifier_scores) for _ in call.completions] for call in calls]
             else:
-                of_calls = [reply.values for reply in self.asked[each.function].judge(calls)]
-            values.append([value for one in of_calls for value in replace_faults(one, each.weight)])
-        sums = weighted_sums(values, [each.weight for each in self.functions])
+                batches = [reply.values for reply in self.asked[term.function].judge(calls)]
+            values.append([value for batch in batches for value in replace_faults(batch, term.weight)])
+        sums = weighted_sums(values, [term.weight for term in self.functions])
         if any(total is None and _is_told(row) for total, row in zip(sums, zip(*values, strict=True), strict=True)):
-            warn_once(f"{SETTING}: float32 cannot hold some sums of {self}. Such completions are not judged.")
+            warn_once(f"{REWARDS_KEY}: float32 cannot hold some sums of {self}. Such completions are not judged.")
         verdicts = [
-            judged[row][0] if judged and total is not None else self._judge_sum(total) for row, total in enumerate(sums)
+            judgements[row][0] if judgements and total is not None else self._judge_sum(total)
+            for row, total in enumerate(sums)
         ]
-        parts = {name: _make_tensor(each) for name, each in zip(self.names, values, strict=True)}
+        parts = {name: _make_tensor(rewards) for name, rewards in zip(self.names, values, strict=True)}
         return Scores(verdicts, _make_tensor(sums), parts)
 
     def _judge_sum(self, total: float | None) -> Verdict:
-        return make_verdict(total, self.solved_at - ROUNDING)
+        return make_verdict(total, self.solved_at - SUM_ROUNDING)
 
 
 def _is_told(row: Values) -> bool:
     """Whether some function gave a completion a reward, and none failed."""
-    given = [each for each in row if each is not None]
-    return bool(given) and all(map(math.isfinite, given))
+    rewards = [value for value in row if value is not None]
+    return bool(rewards) and all(map(math.isfinite, rewards))
 
 
 def make_trial_call(example: RewardCall, made_up: int) -> RewardCall:
@@ -281,12 +284,12 @@ def make_trial_call(example: RewardCall, made_up: int) -> RewardCall:
         made_up: Number of made-up completions; at least two are asked about.
 
     """
-    written: list[ChatText] = [
+    completions: list[ChatText] = [
         text if isinstance(example.prompt, str) else [{"role": "assistant", "content": text}]
         for text in MADE_UP_COMPLETIONS
     ]
     references = [example.reference] if example.reference else []
-    return example.about([*references, *written[-max(made_up, 2 - len(references)) :]])
+    return example.about([*references, *completions[-max(made_up, 2 - len(references)) :]])
 
 
 def _explain_form(complaint: str, prompt: ChatText) -> str:
@@ -299,5 +302,5 @@ def _explain_form(complaint: str, prompt: ChatText) -> str:
 def _make_tensor(values: Values) -> torch.Tensor:
     """Return numbers as float32, NaN where there is none."""
     return torch.tensor(
-        [math.nan if each is None or not math.isfinite(each) else each for each in values], dtype=torch.float32
+        [math.nan if value is None or not math.isfinite(value) else value for value in values], dtype=torch.float32
     )

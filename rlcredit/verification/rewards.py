@@ -36,8 +36,8 @@ def mean_rewards(scores: Sequence[Scores]) -> dict[str, float]:
         {'has_format': 0.75}
 
     """
-    joined = {name: torch.cat([each.parts[name] for each in scores]) for name in scores[0].parts}
-    return {name: masked_mean(values, ~values.isnan()).item() for name, values in joined.items()}
+    values_by_name = {name: torch.cat([score.parts[name] for score in scores]) for name in scores[0].parts}
+    return {name: masked_mean(values, ~values.isnan()).item() for name, values in values_by_name.items()}
 
 
 def verdict_mask(verdicts: Sequence[Verdict], *kinds: Verdict) -> Tensor:

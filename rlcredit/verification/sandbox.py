@@ -9,16 +9,16 @@ import sys
 from collections.abc import Sequence
 from errno import EPERM
 
-ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-SECCOMP = {"x86_64": 317, "aarch64": 277}
+AUDIT_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+SECCOMP_NUMBERS = {"x86_64": 317, "aarch64": 277}
 
-TRANSFER = {"read": (0, 63), "write": (1, 64)}
+TRANSFER_CALLS = {"read": (0, 63), "write": (1, 64)}
 """Allowed with one file. Numbers on x86_64 and on aarch64."""
 
-MAP = {"mmap": (9, 222), "mprotect": (10, 226)}
+MAP_CALLS = {"mmap": (9, 222), "mprotect": (10, 226)}
 """Allowed for memory that is not executable."""
 
-COMPUTE = {
+COMPUTE_CALLS = {
     "munmap": (11, 215),
     "brk": (12, 214),
     "rt_sigprocmask": (14, 135),
@@ -40,7 +40,7 @@ COMPUTE = {
 }
 """Allowed always."""
 
-ALLOW, REFUSE, KILL = 0x7FFF0000, 0x00050000 | EPERM, 0x80000000
+ALLOW_CALL, REFUSE_CALL, KILL_PROCESS = 0x7FFF0000, 0x00050000 | EPERM, 0x80000000
 
 _LOAD, _SKIP, _IF_EQUAL, _IF_ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 32  # offsets in struct seccomp_data
@@ -59,31 +59,31 @@ def build_seccomp_filter(descriptor: int, machine: str) -> bytes:
     not_executable = [_pack_instruction(_LOAD, _THIRD_ARGUMENT), _pack_instruction(_IF_ANY_BIT, _EXECUTABLE, 1, 0)]
     program = [
         _pack_instruction(_LOAD, _ARCHITECTURE),
-        _pack_instruction(_IF_EQUAL, ARCHITECTURES[machine], 1, 0),
-        _pack_instruction(_RETURN, KILL),
+        _pack_instruction(_IF_EQUAL, AUDIT_ARCHITECTURES[machine], 1, 0),
+        _pack_instruction(_RETURN, KILL_PROCESS),
         _pack_instruction(_LOAD, _NUMBER),
     ]
-    for calls, test in ((COMPUTE, []), (TRANSFER, same_file), (MAP, not_executable)):
+    for calls, test in ((COMPUTE_CALLS, []), (TRANSFER_CALLS, same_file), (MAP_CALLS, not_executable)):
         program += _permit_calls([numbers[machine == "aarch64"] for numbers in calls.values()], test)
-    return b"".join([*program, _pack_instruction(_RETURN, REFUSE)])
+    return b"".join([*program, _pack_instruction(_RETURN, REFUSE_CALL)])
 
 
 def _permit_calls(numbers: Sequence[int], test: Sequence[bytes]) -> list[bytes]:
     """Allow these calls if they pass the test, refuse them if not; go on with all others."""
-    body = [*test, _pack_instruction(_RETURN, ALLOW), _pack_instruction(_RETURN, REFUSE)]
+    body = [*test, _pack_instruction(_RETURN, ALLOW_CALL), _pack_instruction(_RETURN, REFUSE_CALL)]
     count = len(numbers)
-    chosen = [_pack_instruction(_IF_EQUAL, number, count - at, 0) for at, number in enumerate(numbers)]
-    return [*chosen, _pack_instruction(_SKIP, len(body)), *body]
+    jumps = [_pack_instruction(_IF_EQUAL, number, count - place, 0) for place, number in enumerate(numbers)]
+    return [*jumps, _pack_instruction(_SKIP, len(body)), *body]
 
 
 def _pack_instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("<HBBI", code, if_true, if_false, value)
 
 
-MEMORY = 3 * 2**30
+MAX_WORKER_BYTES = 3 * 2**30
 """Bytes of address space; importing sympy and reasoning-gym takes 0.7 GiB."""
 
-LIMITS = {"AS": MEMORY, "CPU": 3600, "NOFILE": 0, "NPROC": 0, "FSIZE": 0, "CORE": 0}
+PROCESS_LIMITS = {"AS": MAX_WORKER_BYTES, "CPU": 3600, "NOFILE": 0, "NPROC": 0, "FSIZE": 0, "CORE": 0}
 """Processor seconds of a locked process over its life; one that has used them is replaced like any that ends."""
 
 _NO_NEW_PRIVILEGES, _SET_FILTER, _ALL_THREADS, _IS_KNOWN = 38, 1, 1, 2
@@ -95,10 +95,10 @@ class _FilterProgram(ctypes.Structure):
 
 def can_lock_process() -> bool:
     """Whether this system can lock a process: Linux with seccomp, on x86_64 or aarch64."""
-    number = SECCOMP.get(platform.machine())
+    number = SECCOMP_NUMBERS.get(platform.machine())
     if sys.platform != "linux" or sys.byteorder != "little" or number is None:
         return False
-    action = ctypes.c_uint32(REFUSE & 0xFFFF0000)
+    action = ctypes.c_uint32(REFUSE_CALL & 0xFFFF0000)
     return ctypes.CDLL(None).syscall(number, _IS_KNOWN, 0, ctypes.byref(action)) == 0
 
 
@@ -125,10 +125,10 @@ def lock_process(descriptor: int) -> None:
     """
     machine, kernel = platform.machine(), ctypes.CDLL(None, use_errno=True)
     keep_one_file(descriptor)
-    for name, limit in LIMITS.items():
+    for name, limit in PROCESS_LIMITS.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
     instructions = build_seccomp_filter(descriptor, machine)
     program = _FilterProgram(len(instructions) // 8, instructions)
-    failed = kernel.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    if failed or kernel.syscall(SECCOMP[machine], _SET_FILTER, _ALL_THREADS, ctypes.byref(program)):
+    failure = kernel.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    if failure or kernel.syscall(SECCOMP_NUMBERS[machine], _SET_FILTER, _ALL_THREADS, ctypes.byref(program)):
         raise OSError(ctypes.get_errno(), "the kernel refused to lock the process of a verifier")

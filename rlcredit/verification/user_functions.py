@@ -8,8 +8,8 @@ from typing import NoReturn
 from rlcredit.base.exit_status import RunStopped
 from rlcredit.base.messages import warn_once
 from rlcredit.config.module_source import is_standard_library, locate_module
-from rlcredit.verification.fault_attribution import judge_calls
-from rlcredit.verification.user_judge import CONCURRENT_CALLS, Question, make_user_judge
+from rlcredit.verification.fault_attribution import UserCall, judge_calls
+from rlcredit.verification.user_judge import CONCURRENT_CALLS, make_user_judge
 from rlcredit.verification.verifiers import require_sandbox
 from rlcredit.verification.worker_pool import WorkerPool
 from rlcredit.verification.worker_replies import Outcome, Reply
@@ -41,21 +41,6 @@ def require_user_path(setting: str, path: str, signature: str, example: str) -> 
         )
     if is_standard_library(path):
         raise ValueError(f"{setting}: {path} is part of Python and not a {setting.rpartition('.')[2].rstrip('s')}.")
-
-
-def find_user_file(path: str, folder: str) -> Path | None:
-    """Return the file of a user's function, found without importing it; None if there is none.
-
-    Args:
-        path: Dotted path of the function.
-        folder: Folder where its module may lie.
-
-    """
-    here = Path(folder, *path.split(".")[:-1]).with_suffix(".py")
-    if here.is_file():
-        return here
-    spec, _ = locate_module(path)
-    return Path(spec.origin) if spec and spec.origin else None
 
 
 MADE_UP_COMPLETIONS = (
@@ -110,9 +95,13 @@ class UserFunction:
     @property
     def file(self) -> Path | None:
         """File of the function's module, found without importing it; None if there is none."""
-        return find_user_file(self.path, self.folder)
+        own_file = Path(self.folder, *self.path.split(".")[:-1]).with_suffix(".py")
+        if own_file.is_file():
+            return own_file
+        spec, _ = locate_module(self.path)
+        return Path(spec.origin) if spec and spec.origin else None
 
-    def start(self, trial: Sequence[Question]) -> None:
+    def start(self, trial: Sequence[UserCall]) -> None:
         """Start its processes and try it once, under the limits that judging has; later calls do nothing.
 
         Args:
@@ -137,25 +126,25 @@ class UserFunction:
         except UnmadeJudgeError as error:
             self._refuse(f"it cannot be used: {error}")
         self.pool.concurrent = CONCURRENT_CALLS if self.is_asynchronous else 1
-        tried = [self._try_call(call) for call in trial]
-        if all(value is None for reply in tried for value in reply.values):
+        trial_replies = [self._try_call(call) for call in trial]
+        if all(value is None for reply in trial_replies for value in reply.values):
             self._warn(Reply((), "it returned None for all completions that it was tried with"))
         if crowd := self.pool.find_crowd():
             self._refuse(crowd)
 
-    def _try_call(self, call: Question) -> Reply:
+    def _try_call(self, call: UserCall) -> Reply:
         """Refuse what breaks, what returns no answer, and what raises with the reference or with everything."""
         (reply,) = self._ask([call])
         if reply is None or reply.outcome is Outcome.ANSWERED:
             self._warn(reply or NO_REPLY)
             return reply or NO_REPLY
-        judged = reply
+        judgement = reply
         if reply.outcome is Outcome.RAISED:
-            (judged,) = judge_calls([call], self._ask)
-        is_bad = [value is not None and not math.isfinite(value) for value in judged.values] or [True]
+            (judgement,) = judge_calls([call], self._ask)
+        is_bad = [value is not None and not math.isfinite(value) for value in judgement.values] or [True]
         if is_bad[0] if call.reference else all(is_bad):
             self._refuse(f"{call.describe()}, {reply.fault}")
-        return judged
+        return judgement
 
     def _refuse(self, complaint: str) -> NoReturn:
         if self.pool is not None:
@@ -163,7 +152,7 @@ class UserFunction:
         self.pool = None
         raise ValueError(f"{self.setting}: {self.path}: {complaint}.")
 
-    def judge(self, calls: Sequence[Question]) -> list[Reply]:
+    def judge(self, calls: Sequence[UserCall]) -> list[Reply]:
         """Return a value for each completion of each call; see :func:`~.fault_attribution.judge_calls`.
 
         Raises:
@@ -171,22 +160,22 @@ class UserFunction:
 
         """
         try:
-            judged = judge_calls(calls, self._ask)
+            judgements = judge_calls(calls, self._ask)
         except UnmadeJudgeError as error:
             raise RunStopped(f"{self.setting}: {self.path}: it can no longer be used: {error}.") from None
-        for reply in judged:
+        for reply in judgements:
             self._warn(reply)
-        return judged
+        return judgements
 
-    def _ask(self, calls: Sequence[Question]) -> list[Reply | None]:
+    def _ask(self, calls: Sequence[UserCall]) -> list[Reply | None]:
         """Ask calls: all at a time if they can wait for each other, and what that gives no reply once more, alone."""
         assert self.pool is not None
         if not self.is_asynchronous or len(calls) < 2:
             return [reply for (reply,) in self.pool.ask_requests([([call],) for call in calls])]
         (replies,) = self.pool.ask_requests([(calls,)])
         missing = [place for place, reply in enumerate(replies) if reply is None]
-        again = self.pool.ask_requests([([calls[place]],) for place in missing])
-        for place, (reply,) in zip(missing, again, strict=True):
+        new_replies = self.pool.ask_requests([([calls[place]],) for place in missing])
+        for place, (reply,) in zip(missing, new_replies, strict=True):
             replies[place] = reply
         return replies
 

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from rlcredit.verification.fault_attribution import UserCall, describe_error
 from rlcredit.verification.process_tree import list_descendants
@@ -18,39 +18,6 @@ CONCURRENT_CALLS = 32
 
 _LEAVE_SECONDS = 1.0
 """Seconds that a process which importing has started may take to end."""
-
-
-class Question(UserCall, Protocol):
-    """A call that knows how a function is called with it, and what it must return.
-
-    Attributes:
-        misread: Outcome where a function returns something else.
-
-    """
-
-    misread: Outcome
-
-    def describe(self) -> str:
-        """Return the call in words."""
-        ...
-
-    @classmethod
-    def check_signature(cls, function: Callable[..., Any]) -> None:
-        """Refuse a function that cannot be called so.
-
-        Raises:
-            TypeError: with how it is to be called.
-
-        """
-        ...
-
-    def call_function(self, function: Callable[..., Any]) -> Any:
-        """Call a function, and return what it returns."""
-        ...
-
-    def read_values(self, returned: Any) -> Reply:
-        """Return the reply to what the function has returned."""
-        ...
 
 
 def import_user_function(path: str, folder: str) -> Callable[..., Any]:
@@ -65,21 +32,21 @@ def import_user_function(path: str, folder: str) -> Callable[..., Any]:
         TypeError: it cannot be called, or importing it leaves a process behind.
 
     """
-    before = list_descendants(os.getpid())
+    pids = list_descendants(os.getpid())
     sys.path.append(folder)
     module, _, name = path.rpartition(".")
-    found = getattr(importlib.import_module(module), name)
-    _refuse_left_processes(before, "importing its module leaves a process behind. Start it in the __init__ of a class")
-    function = found() if inspect.isclass(found) else found
+    target = getattr(importlib.import_module(module), name)
+    _refuse_left_processes(pids, "importing its module leaves a process behind. Start it in the __init__ of a class")
+    function = target() if inspect.isclass(target) else target
     if not callable(function):
         raise TypeError("it is not a function, and its instances cannot be called")
     return function
 
 
-def _refuse_left_processes(before: Sequence[int], complaint: str) -> None:
+def _refuse_left_processes(pids: Sequence[int], complaint: str) -> None:
     """Refuse processes that go on, but for those before."""
     end = time.monotonic() + _LEAVE_SECONDS
-    while not set(before).issuperset(list_descendants(os.getpid())):
+    while not set(pids).issuperset(list_descendants(os.getpid())):
         if time.monotonic() > end:
             raise TypeError(complaint)
         time.sleep(0.05)
@@ -105,41 +72,41 @@ class UserJudge:
         self.is_asynchronous = is_asynchronous(function)
         self.loop = asyncio.new_event_loop() if self.is_asynchronous else None
 
-    def __call__(self, calls: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+    def __call__(self, calls: Sequence[UserCall]) -> Iterator[tuple[int, Reply]]:
         """Yield the reply to each call with its place, as they come."""
         if self.loop is None:
             yield from enumerate(map(self._ask_function, calls))
             return
         places = asyncio.Semaphore(CONCURRENT_CALLS)
-        waiting = {self.loop.create_task(self._await_function(call, places)): at for at, call in enumerate(calls)}
+        waiting = {self.loop.create_task(self._await_function(call, places)): place for place, call in enumerate(calls)}
         while waiting:
-            ended, _ = self.loop.run_until_complete(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
-            yield from [(waiting.pop(task), task.result()) for task in ended]
+            tasks, _ = self.loop.run_until_complete(asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED))
+            yield from [(waiting.pop(task), task.result()) for task in tasks]
 
-    def _ask_function(self, call: Question) -> Reply:
+    def _ask_function(self, call: UserCall) -> Reply:
         try:
-            returned = call.call_function(self.function)
+            result = call.call_function(self.function)
         except BaseException as error:  # noqa: BLE001  (a completion may make a function raise anything)
             return self._describe_failure(error)
-        if inspect.iscoroutine(returned):
-            returned.close()
+        if inspect.iscoroutine(result):
+            result.close()
             return Reply((), "it returned a coroutine. Define it by `async def`", Outcome.MISREAD)
-        return self._read_values(call, returned)
+        return self._read_values(call, result)
 
-    async def _await_function(self, call: Question, places: asyncio.Semaphore) -> Reply:
+    async def _await_function(self, call: UserCall, places: asyncio.Semaphore) -> Reply:
         async with places:
             limit = asyncio.timeout(self.seconds)
             try:
                 async with limit:
-                    returned = await call.call_function(self.function)
+                    result = await call.call_function(self.function)
             except BaseException as error:  # noqa: BLE001  (a completion may make a function raise anything)
                 late = Reply((), f"it took longer than {self.seconds:g} s", Outcome.BROKEN)
                 return late if limit.expired() else self._describe_failure(error)
-        return self._read_values(call, returned)
+        return self._read_values(call, result)
 
-    def _read_values(self, call: Question, returned: Any) -> Reply:
+    def _read_values(self, call: UserCall, result: Any) -> Reply:
         try:
-            return call.read_values(returned)
+            return call.read_values(result)
         except Exception as error:  # noqa: BLE001  (what it returned may raise anything when it is read)
             return Reply((), describe_error(error), call.misread)
 
@@ -147,8 +114,8 @@ class UserJudge:
         return Reply((), describe_error(error) + self.hint, Outcome.RAISED)
 
 
-def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial: Sequence[Question]) -> UserJudge:
-    """Return what asks a function; made in the worker, or before its copies are locked.
+def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial: Sequence[UserCall]) -> UserJudge:
+    """Return the judge that asks a function; made in the worker, or before its copies are locked.
 
     Args:
         path: Dotted path of the function or class.
@@ -163,7 +130,7 @@ def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial:
         TypeError: it cannot be called as the calls are.
 
     """
-    before = list_descendants(os.getpid())
+    pids = list_descendants(os.getpid())
     function = import_user_function(path, folder)
     trial[0].check_signature(function)
     judge = UserJudge(function, seconds)
@@ -171,7 +138,7 @@ def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial:
         raise TypeError("it is asynchronous, and a locked process can wait for nothing. Set `locked: false`")
     is_warm = locked and all(reply.values for _, reply in judge(trial))
     if locked:
-        _refuse_left_processes(before, "it leaves a process behind, and a locked process has none. Set `locked: false`")
+        _refuse_left_processes(pids, "it leaves a process behind, and a locked process has none. Set `locked: false`")
     if is_warm:
         judge.hint = (
             " in a locked process, which can open and import nothing. Import at the top of its module, read files in "

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple, Self
 
 from rlcredit.verification.fault_attribution import AT_FAULT
 from rlcredit.verification.user_functions import MADE_UP_COMPLETIONS, UserFunction, require_user_path
-from rlcredit.verification.verifiers import Verdict, make_verdict
 from rlcredit.verification.worker_replies import Outcome, Reply
 
-SETTING = "data.verifier"
+VERIFIER_KEY = "data.verifier"
 
-SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
+VERIFIER_SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
 
 JudgeCall = tuple[str, str, dict[str, Any]]
 """Completion, answer, metadata."""
@@ -53,15 +52,15 @@ class VerifierCall(NamedTuple):
         try:
             inspect.signature(function).bind("", "", {})
         except TypeError as error:
-            raise TypeError(f"it cannot be called as {SIGNATURE}: {error}") from None
+            raise TypeError(f"it cannot be called as {VERIFIER_SIGNATURE}: {error}") from None
 
     def call_function(self, function: Callable[..., Any]) -> Any:
         """Call a verifier."""
         return function(self.completions[0], self.reference, self.metadata)
 
-    def read_values(self, returned: Any) -> Reply:
+    def read_values(self, result: Any) -> Reply:
         """Return the reply to a judgement; see :func:`read_user_judgement`."""
-        return Reply([read_user_judgement(returned)])
+        return Reply([read_user_judgement(result)])
 
 
 def read_user_judgement(result: Any) -> float:
@@ -98,11 +97,10 @@ class VerifierFunction:
 
 
 class UserVerifier:
-    """A user's function or class instance that says whether a completion is right.
+    """A user's function or class instance that says whether a completion is right, or how right.
 
-    Right is ``True`` and a score from ``solved_at`` on; ``False`` and a lower score is wrong. What raises because of
-    the completion, or takes too long because of it, is wrong; what does so with the reference as completion too is
-    unjudged.
+    What raises because of the completion, or takes too long because of it, is wrong; what does so with the reference
+    as completion too is unjudged.
 
     Args:
         path: Dotted path of the function or class, in the working directory or wherever Python finds it; or that with
@@ -110,21 +108,18 @@ class UserVerifier:
         budget: Seconds that a batch may lose to slow completions, which share them; see
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
         unsafe: Whether to ask it even where the system cannot lock the process that does.
-        solved_at: Score from which a completion is right.
 
     Raises:
         ValueError: the path is none, or names something of Python's own.
 
     """
 
-    def __init__(
-        self, path: str | VerifierFunction, budget: float = 10.0, unsafe: bool = False, solved_at: float = 1.0
-    ) -> None:
-        chosen = path if isinstance(path, VerifierFunction) else VerifierFunction(path)
-        self.path, self.solved_at = chosen.function, solved_at
-        require_user_path(SETTING, self.path, SIGNATURE, "my_verifier.judge for judge in my_verifier.py")
+    def __init__(self, path: str | VerifierFunction, budget: float = 10.0, unsafe: bool = False) -> None:
+        verifier = path if isinstance(path, VerifierFunction) else VerifierFunction(path)
+        self.path = verifier.function
+        require_user_path(VERIFIER_KEY, self.path, VERIFIER_SIGNATURE, "my_verifier.judge for judge in my_verifier.py")
         self.function = UserFunction(
-            SETTING, self.path, chosen.locked, chosen.seconds, budget, unsafe, "Such completions are wrong"
+            VERIFIER_KEY, self.path, verifier.locked, verifier.seconds, budget, unsafe, "Such completions are wrong"
         )
 
     @property
@@ -145,23 +140,21 @@ class UserVerifier:
         instead = MADE_UP_COMPLETIONS[1]
         self.function.start([VerifierCall([answer or instead], answer, metadata) for answer, metadata in questions])
 
-    def judge(self, calls: Sequence[JudgeCall]) -> list[Verdict]:
-        """Judge each completion; equal ones are asked once."""
-        return [make_verdict(score, self.solved_at) for score in self.score_completions(calls)]
-
     def score_completions(self, calls: Sequence[JudgeCall]) -> list[float | None]:
         """Return the score of each completion from 0 to 1, None where it could not tell; equal ones are asked once."""
         keys = [(completion, answer, id(metadata)) for completion, answer, metadata in calls]
-        asked = dict(zip(keys, calls, strict=True))
+        distinct_calls = dict(zip(keys, calls, strict=True))
         if calls:
             self.start(calls[0][1:])
         replies = self.function.judge(
-            [VerifierCall([text], answer, metadata) for text, answer, metadata in asked.values()]
+            [VerifierCall([text], answer, metadata) for text, answer, metadata in distinct_calls.values()]
         )
-        scores = dict(zip(asked, (_read_score(reply.values[0]) for reply in replies), strict=True))
+        scores = dict(zip(distinct_calls, (_read_score(reply.values[0]) for reply in replies), strict=True))
         return [scores[key] for key in keys]
 
 
 def _read_score(value: float | None) -> float | None:
     """Return zero for a completion that is at fault, None where nobody can tell."""
-    return 0.0 if value == AT_FAULT else None if value != value else value
+    if value == AT_FAULT:
+        return 0.0
+    return None if value != value else value

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, get_args
 
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.verification import sandbox
-from rlcredit.verification.answer_formats import FORMATS, AnswerFormat, find_final_answer, state_answer
+from rlcredit.verification.answer_formats import MARKED_FORMATS, AnswerFormat, find_final_answer, state_answer
 from rlcredit.verification.answer_grammar import LONGEST_EXPRESSION, is_plain_latex
 from rlcredit.verification.fault_attribution import judge_or_blame
 from rlcredit.verification.mathematics.equality import UndecidedError, UnreadableReferenceError
@@ -92,7 +92,7 @@ class MathVerifier:
         timeout: float = 3.0,
         budget: float = 10.0,
         unsafe: bool = False,
-        formats: Sequence[AnswerFormat] = FORMATS,
+        formats: Sequence[AnswerFormat] = MARKED_FORMATS,
         tolerance: float = 0.0,
     ) -> None:
         if not timeout > 0:
@@ -105,7 +105,11 @@ class MathVerifier:
         self.timeout, self.unsafe, self.tolerance = timeout, unsafe, tolerance
         self.formats = require_known_formats(formats)
         self.worker_pool = WorkerPool(
-            make_symbolic_judge, timeout=timeout, budget=budget, alone=build_reference_comparisons
+            make_symbolic_judge,
+            timeout=timeout,
+            budget=budget,
+            # A comparison may take long because of its reference: beside itself, or beside 0.
+            alone=lambda _, reference, tolerance: [(answer, reference, tolerance) for answer in (reference, "0")],
         )
 
     def judge(self, completions: Sequence[str], references: Sequence[str]) -> list[Verdict]:
@@ -115,10 +119,10 @@ class MathVerifier:
             inspect_answer(self._inspect_completion, text, reference, self._state_reference)
             for text, reference in cases
         ]
-        undecided = list(dict.fromkeys(look for look in looks if not isinstance(look, Verdict)))
-        if undecided:
+        requests = list(dict.fromkeys(look for look in looks if not isinstance(look, Verdict)))
+        if requests:
             require_sandbox("math-verify", self.unsafe)
-        verdicts = dict(zip(undecided, map(make_verdict, self.worker_pool.answer_requests(undecided)), strict=True))
+        verdicts = dict(zip(requests, map(make_verdict, self.worker_pool.answer_requests(requests)), strict=True))
         return [look if isinstance(look, Verdict) else verdicts[look] for look in looks]
 
     def judge_one(self, completion: str, reference: str) -> Verdict:
@@ -145,11 +149,6 @@ class MathVerifier:
         return judge_exactly(answer, reference, self.tolerance)
 
 
-def build_reference_comparisons(_: str, reference: str, tolerance: float) -> list[tuple[str, str, float]]:
-    """Return what tells whether a comparison takes long because of its reference: beside itself, and beside 0."""
-    return [(reference, reference, tolerance), ("0", reference, tolerance)]
-
-
 R = TypeVar("R")
 S = TypeVar("S")
 
@@ -167,8 +166,8 @@ def inspect_answer(
             judge.
 
     """
-    found: Any = judge_or_blame(lambda: look(completion, reference), lambda: look(state(reference), reference))
-    return make_verdict(found) if found is None or isinstance(found, float) else found
+    result: Any = judge_or_blame(lambda: look(completion, reference), lambda: look(state(reference), reference))
+    return make_verdict(result) if result is None or isinstance(result, float) else result
 
 
 def require_known_formats(formats: Sequence[AnswerFormat]) -> tuple[AnswerFormat, ...]:
@@ -179,7 +178,7 @@ def require_known_formats(formats: Sequence[AnswerFormat]) -> tuple[AnswerFormat
 
     """
     if not formats:
-        raise ValueError(f"answer_formats is empty, so no answer counts. Name some of {', '.join(FORMATS)}.")
+        raise ValueError(f"answer_formats is empty, so no answer counts. Name some of {', '.join(MARKED_FORMATS)}.")
     return tuple(require_choice("a verifier", "answer_formats", name, get_args(AnswerFormat)) for name in formats)
 
 
@@ -195,11 +194,11 @@ def make_verdict(score: float | None, solved_at: float = 1.0) -> Verdict:
     return Verdict.RIGHT if score >= solved_at else Verdict.WRONG
 
 
-def require_sandbox(what: str, unsafe: bool) -> None:
+def require_sandbox(judge_name: str, unsafe: bool) -> None:
     """Refuse to evaluate answers in a process that is not locked, unless the user says so."""
     if not (unsafe or sandbox.can_lock_process()):
         raise ValueError(
-            f"{what} evaluates answers of the policy, and this system cannot lock the process that does (Linux with "
-            "seccomp on x86_64 or aarch64 can). If you trust the policy with your files and secrets, set "
+            f"{judge_name} evaluates answers of the policy, and this system cannot lock the process that does (Linux "
+            "with seccomp on x86_64 or aarch64 can). If you trust the policy with your files and secrets, set "
             "--unsafe_scorers true."
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlcredit.base.messages import warn_once
 from rlcredit.verification.process_tree import CROWD_FAULT, WATCH_INTERVAL, list_descendants
-from rlcredit.verification.worker_process import GRACE, Make
+from rlcredit.verification.worker_process import GRACE_SECONDS, Make
 from rlcredit.verification.worker_replies import Outcome, Reply
 from rlcredit.verification.workers import (
     START_TIMEOUT,
@@ -22,17 +22,12 @@ from rlcredit.verification.workers import (
     WorkerTemplate,
 )
 
-NORMAL = 0.1
+NORMAL_SECONDS = 0.1
 """Seconds that any request may take, whatever the others of its batch have cost."""
 
 
 Request = tuple[Any, ...]
 """Arguments of what answers."""
-
-
-def count_one_call(*_: Any) -> int:
-    """Return one: most requests are one call."""
-    return 1
 
 
 class PendingRequest:
@@ -49,9 +44,9 @@ class RequestBatch:
     """Requests to the workers, and their answers so far.
 
     All are asked in rounds. In a round each may take the same time: its share of what is left of the budget, at least
-    :data:`NORMAL` and at most the timeout. What is not done by then is asked again in the next round, in which fewer
-    share what is left, as long as that gives each more time. So the quick never wait for the slow, and in which order
-    they come changes nothing.
+    :data:`NORMAL_SECONDS` and at most the timeout. What is not done by then is asked again in the next round, in which
+    fewer share what is left, as long as that gives each more time. So the quick never wait for the slow, and in which
+    order they come changes nothing.
 
     A request that breaks a worker is asked once more, after all others. If it breaks a
     second worker, the request is at fault, and so says its reply. A worker that stood still (the system stopped it, or
@@ -61,13 +56,13 @@ class RequestBatch:
     Args:
         requests: Arguments of each request.
         timeout: Seconds that one request may take at most.
-        budget: Seconds that all requests may take together, beyond :data:`NORMAL` each.
+        budget: Seconds that all requests may take together, beyond :data:`NORMAL_SECONDS` each.
         count: Function from the arguments of a request to the number of its calls.
 
     """
 
     def __init__(
-        self, requests: Sequence[Request], timeout: float, budget: float, count: Callable[..., int] = count_one_call
+        self, requests: Sequence[Request], timeout: float, budget: float, count: Callable[..., int] = lambda *_: 1
     ) -> None:
         self.counts = [count(*request) for request in requests]
         self.replies: list[list[Reply | None]] = [[None] * calls for calls in self.counts]
@@ -92,7 +87,7 @@ class RequestBatch:
         return bool(self.waiting or self.asked)
 
     def _share_budget(self, requests: int) -> float:
-        return min(self.timeout, max(NORMAL, self.left / max(1, requests)))
+        return min(self.timeout, max(NORMAL_SECONDS, self.left / max(1, requests)))
 
     def assign_next(self, worker: JudgeWorker, concurrent: int) -> None:
         """Give a worker the next request.
@@ -105,7 +100,7 @@ class RequestBatch:
         self.begun = self.begun or time.monotonic()
         self.asked[worker] = pending = self.waiting.popleft()
         calls = self.counts[pending.place]
-        limit = self.limit * math.ceil(calls / concurrent) + (GRACE if concurrent > 1 else 0.0)
+        limit = self.limit * math.ceil(calls / concurrent) + (GRACE_SECONDS if concurrent > 1 else 0.0)
         worker.send_request(*pending.request, limit=limit, patience=max(limit, self.timeout), calls=calls)
 
     def record_replies(self, worker: JudgeWorker) -> None:
@@ -137,7 +132,7 @@ class RequestBatch:
 
     def _take_request(self, worker: JudgeWorker) -> PendingRequest:
         """Take the request from a worker, and charge its time to the budget."""
-        self.left -= max(0.0, worker.measure_used_seconds() - NORMAL)
+        self.left -= max(0.0, worker.measure_used_seconds() - NORMAL_SECONDS)
         return self.asked.pop(worker)
 
     def measure_duration(self) -> float:
@@ -145,18 +140,13 @@ class RequestBatch:
         return time.monotonic() - self.begun if self.begun else 0.0
 
 
-SIZE = 3
+POOL_SIZE = 3
 """Workers, once a batch takes long: two that answer and one in reserve."""
 
 HELP_AFTER = 0.5
 """Seconds after which a batch gets a second worker; the short batches of most tasks never need one."""
 
 _TICK = 0.05
-
-
-def build_no_requests(*_: Any) -> Sequence[Request]:
-    """Return no request for the reference alone: a request that runs out of time is itself at fault."""
-    return ()
 
 
 class WorkerPool:
@@ -170,11 +160,11 @@ class WorkerPool:
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
         alone: Function that returns requests about the reference of a request that has run out of time, the reference
             in front. If one of them runs out of it too, the reference is to blame and the answer is None; it is 0
-            otherwise.
+            otherwise, and where there is no such request.
         locked: Whether workers are locked. What is not locked has a single worker, and all that it has started ends
             with it.
         start_seconds: Seconds that the judge may compute or sleep while it is made.
-        count: Function from the arguments of a request to the number of its calls.
+        count: Function from the arguments of a request to the number of its calls; most are one.
         concurrent: Calls of a request that a worker handles at a time.
 
     """
@@ -185,10 +175,10 @@ class WorkerPool:
         *arguments: Any,
         timeout: float = 3.0,
         budget: float = 10.0,
-        alone: Callable[..., Sequence[Request]] = build_no_requests,
+        alone: Callable[..., Sequence[Request]] = lambda *_: (),
         locked: bool = True,
         start_seconds: float = START_TIMEOUT,
-        count: Callable[..., int] = count_one_call,
+        count: Callable[..., int] = lambda *_: 1,
         concurrent: int = 1,
     ) -> None:
         self.make = make
@@ -232,8 +222,8 @@ class WorkerPool:
         try:
             return [_read_answer(reply) for (reply,) in self.ask_requests(requests)]
         except UnmadeJudgeError as error:
-            made = f"{self.make.__module__}.{self.make.__name__}"
-            raise RuntimeError(f"{made}: {error}. Memory, or the number of processes, may be limited here.") from None
+            maker = f"{self.make.__module__}.{self.make.__name__}"
+            raise RuntimeError(f"{maker}: {error}. Memory, or the number of processes, may be limited here.") from None
 
     def ask_requests(self, requests: Sequence[Request]) -> list[list[Reply | None]]:
         """Return the replies to each request, in order; None for a call that could not be judged.
@@ -261,16 +251,18 @@ class WorkerPool:
             for worker in [worker for worker in self.workers if worker.busy]:
                 self._take_replies(worker, batch)
             if batch.measure_duration() > HELP_AFTER and self.locked:
-                self.wanted = SIZE
+                self.wanted = POOL_SIZE
 
     def _decide_timed_out(self, batch: RequestBatch) -> None:
         """Decide requests that ran out of time: wrong, unless the reference alone needs as long."""
-        alone = [{pickle.dumps(request): request for request in self.alone(*pending.request)} for pending in batch.late]
-        distinct = {key: request for requests in alone for key, request in requests.items()}
-        asked = self._ask_batch(RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
-        known = dict(zip(distinct, asked.replies, strict=True))
-        for pending, requests in zip(batch.late, alone, strict=True):
-            if all(_read_answer(known[key][0]) is not None for key in requests):
+        references = [
+            {pickle.dumps(request): request for request in self.alone(*pending.request)} for pending in batch.late
+        ]
+        distinct = {key: request for requests in references for key, request in requests.items()}
+        trial = self._ask_batch(RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
+        reply_lists = dict(zip(distinct, trial.replies, strict=True))
+        for pending, requests in zip(batch.late, references, strict=True):
+            if all(_read_answer(reply_lists[key][0]) is not None for key in requests):
                 batch.blame_request(pending, f"it took longer than {batch.limit:g} s")
             elif batch.limit == self.timeout:
                 reference = next(iter(requests.values()))[0]
@@ -284,7 +276,7 @@ class WorkerPool:
         for worker in idle:
             if not worker.is_silent():
                 self._dismiss_worker(worker)
-            elif batch.waiting and len(batch.asked) < SIZE - 1:
+            elif batch.waiting and len(batch.asked) < POOL_SIZE - 1:
                 batch.assign_next(worker, self.concurrent)
 
     def _wait_for_replies(self) -> None:
@@ -319,10 +311,10 @@ class WorkerPool:
             raise UnmadeJudgeError(str(failure))
 
     def find_crowd(self) -> str:
-        """Return what is wrong if processes that a judge has left behind go on to multiply; empty otherwise."""
-        template, seen = self.template, 1
-        while template and not self.locked and (count := len(list_descendants(template.process.pid))) > seen:
-            seen = count
+        """Return the fault of a judge whose processes, left behind, go on to multiply; empty if it has none."""
+        template, old_count = self.template, 1
+        while template and not self.locked and (count := len(list_descendants(template.process.pid))) > old_count:
+            old_count = count
             time.sleep(3 * WATCH_INTERVAL)
             if template.explain_end() == CROWD_FAULT:
                 return CROWD_FAULT
@@ -345,4 +337,6 @@ class WorkerPool:
 
 def _read_answer(reply: Reply | None) -> float | None:
     """Return the answer to a request of one call: 0 if it is itself at fault, None if it could not be judged."""
-    return None if reply is None else reply.values[0] if reply.values else 0.0
+    if reply is None:
+        return None
+    return reply.values[0] if reply.values else 0.0

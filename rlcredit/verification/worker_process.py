@@ -21,7 +21,7 @@ from rlcredit.verification.fault_attribution import describe_error
 from rlcredit.verification.process_tree import adopt_orphans, set_death_signal, watch_parent, watch_worker
 from rlcredit.verification.worker_replies import Outcome, Reply, pack_reply
 
-REQUEST = struct.Struct("<QdI")
+REQUEST_HEADER = struct.Struct("<QdI")
 """Number, processor seconds it may take, bytes that follow; those are pickled, by the trainer for the worker only."""
 
 Answer = float | None | Iterator[tuple[int, Reply]]
@@ -30,7 +30,7 @@ Answer = float | None | Iterator[tuple[int, Reply]]
 Make = Callable[..., Callable[..., Answer]]
 """Function that makes a judge in the process that asks it."""
 
-GRACE = 1.0
+GRACE_SECONDS = 1.0
 """Seconds after its time at which a worker ends itself, if nothing else has ended it."""
 
 
@@ -57,47 +57,47 @@ def serve_worker_copies(descriptor: int, parent: int) -> None:
     A locked judge is made once, before its copies, and its process never sees an answer: a copy takes milliseconds,
     where imports take seconds. What is not locked is made by its one worker, and this process watches that.
     """
-    control, own = socket.socket(fileno=descriptor), os.getpid()
+    control, own_pid = socket.socket(fileno=descriptor), os.getpid()
     sandbox.keep_one_file(descriptor)
     adopt_orphans()
-    make, arguments, locked = pickle.loads(
-        _receive_bytes(descriptor, REQUEST.unpack(_receive_bytes(descriptor, REQUEST.size))[2])
+    make, arguments, is_locked = pickle.loads(
+        _receive_bytes(descriptor, REQUEST_HEADER.unpack(_receive_bytes(descriptor, REQUEST_HEADER.size))[2])
     )
-    set_death_signal(parent, signal.SIGKILL if locked else signal.SIGTERM)
+    set_death_signal(parent, signal.SIGKILL if is_locked else signal.SIGTERM)
     prepare = partial(_make_judge, make, arguments)
-    if locked:
+    if is_locked:
         if not (watcher := os.fork()):
-            watch_parent(own, control)
-        made = prepare()
+            watch_parent(own_pid, control)
+        judge = prepare()
         os.kill(watcher, signal.SIGKILL)
         os.waitpid(watcher, 0)
-        prepare = lambda: made  # noqa: E731  (a copy has it already)
+        prepare = lambda: judge  # noqa: E731  (a copy has it already)
         gc.collect()
         gc.freeze()  # what collections do not touch stays shared
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for copies that have ended
     while True:
-        sent, workers, _, _ = socket.recv_fds(control, 1, 1)
-        if not sent:
+        message, workers, _, _ = socket.recv_fds(control, 1, 1)
+        if not message:
             os._exit(0)  # the trainer is gone
         if not (worker := os.fork()):
             os.setsid()
-            set_death_signal(own)
+            set_death_signal(own_pid)
             os.dup2(workers[0], descriptor)
             os.close(workers[0])
-            serve_requests(descriptor, prepare, locked)
+            serve_requests(descriptor, prepare, is_locked)
         os.close(workers[0])
-        if not locked:
+        if not is_locked:
             watch_worker(worker, control)
 
 
 def _make_judge(make: Make, arguments: Sequence[Any]) -> Callable[..., Answer] | str:
     """Return the judge, or what is wrong with it."""
-    own = os.getpid()
+    own_pid = os.getpid()
     try:
         judge = make(*arguments)
     except BaseException as error:  # noqa: BLE001  (importing runs the user's code)
         return describe_error(error)
-    if os.getpid() != own:
+    if os.getpid() != own_pid:
         os._exit(0)  # a process that importing has forked
     return judge
 
@@ -111,8 +111,8 @@ def serve_requests(descriptor: int, prepare: Callable[[], Callable[..., Answer] 
         locked: Whether the process is locked before its first request.
 
     """
-    own = os.getpid()
-    _send_reply(descriptor, 0, 0, Reply([float(own)]))
+    own_pid = os.getpid()
+    _send_reply(descriptor, 0, 0, Reply([float(own_pid)]))
     if not locked:
         adopt_orphans()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -124,16 +124,16 @@ def serve_requests(descriptor: int, prepare: Callable[[], Callable[..., Answer] 
         sandbox.lock_process(descriptor)
         sys.meta_path.insert(0, LateImportBlocker())
     elif locked and sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (sandbox.MEMORY, sandbox.MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (sandbox.MAX_WORKER_BYTES, sandbox.MAX_WORKER_BYTES))
     _send_reply(descriptor, 0, 1, Reply([float(getattr(judge, "is_asynchronous", False))]))
     while True:
-        number, seconds, size = REQUEST.unpack(_receive_bytes(descriptor, REQUEST.size))
+        number, seconds, size = REQUEST_HEADER.unpack(_receive_bytes(descriptor, REQUEST_HEADER.size))
         arguments = pickle.loads(_receive_bytes(descriptor, size))
-        signal.setitimer(signal.ITIMER_PROF, (seconds + GRACE) * locked)
-        answered = judge(*arguments)
-        replies = answered if isinstance(answered, Iterator) else [(0, Reply([answered]))]
+        signal.setitimer(signal.ITIMER_PROF, (seconds + GRACE_SECONDS) * locked)
+        answer = judge(*arguments)
+        replies = answer if isinstance(answer, Iterator) else [(0, Reply([answer]))]
         for place, reply in replies:
-            if not locked and os.getpid() != own:
+            if not locked and os.getpid() != own_pid:
                 os._exit(0)  # a process that the function has forked, and that came back from it
             _send_reply(descriptor, number, place, reply)
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -149,13 +149,13 @@ def _send_reply(descriptor: int, number: int, place: int, reply: Reply) -> None:
 
 
 def _receive_bytes(descriptor: int, size: int) -> bytes:
-    received = bytearray()
-    while len(received) < size:
-        part = os.read(descriptor, size - len(received))
+    content = bytearray()
+    while len(content) < size:
+        part = os.read(descriptor, size - len(content))
         if not part:
             os._exit(0)  # the trainer is gone
-        received += part
-    return bytes(received)
+        content += part
+    return bytes(content)
 
 
 def import_submodules(package: str, leave_out: Collection[str]) -> None:
@@ -166,8 +166,8 @@ def import_submodules(package: str, leave_out: Collection[str]) -> None:
         leave_out: Last names of modules, and of packages with all that is in them, that no answer needs.
 
     """
-    found = importlib.import_module(package)
-    for module in pkgutil.iter_modules(getattr(found, "__path__", ())):
+    root = importlib.import_module(package)
+    for module in pkgutil.iter_modules(getattr(root, "__path__", ())):
         if module.name not in leave_out:
             with contextlib.suppress(ImportError):
                 import_submodules(f"{package}.{module.name}", leave_out)

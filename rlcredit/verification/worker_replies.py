@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-HEADER = struct.Struct("<QIBII")
+REPLY_HEADER = struct.Struct("<QIBII")
 """Number of the request, place in it, outcome, values that follow, bytes of text behind them."""
 
-VALUE = struct.Struct("<?d")
+REPLY_VALUE = struct.Struct("<?d")
 """Whether there is a value, and the value."""
 
 LONGEST_FAULT = 2000
@@ -49,15 +49,15 @@ class ForgedReplyError(Exception):
 def pack_reply(number: int, place: int, reply: Reply) -> bytes:
     """Return a reply as a frame."""
     text = reply.fault.encode(errors="replace")[:LONGEST_FAULT]
-    values = [VALUE.pack(value is not None, value or 0.0) for value in reply.values]
-    return b"".join([HEADER.pack(number, place, reply.outcome, len(values), len(text)), *values, text])
+    values = [REPLY_VALUE.pack(value is not None, value or 0.0) for value in reply.values]
+    return b"".join([REPLY_HEADER.pack(number, place, reply.outcome, len(values), len(text)), *values, text])
 
 
-def take_replies(received: bytearray, number: int) -> list[tuple[int, Reply]]:
+def take_replies(buffer: bytearray, number: int) -> list[tuple[int, Reply]]:
     """Remove the whole frames from what was received, and return them with their places.
 
     Args:
-        received: Bytes so far, changed in place; a part of a frame stays.
+        buffer: Bytes so far, changed in place; a part of a frame stays.
         number: Number of the request.
 
     Raises:
@@ -69,16 +69,16 @@ def take_replies(received: bytearray, number: int) -> list[tuple[int, Reply]]:
         ([0.5, None], b'rest')
 
     """
-    taken: list[tuple[int, Reply]] = []
-    while len(received) >= HEADER.size:
-        said, place, outcome, count, size = HEADER.unpack_from(received)
-        if said != number or outcome > max(Outcome) or count > MOST_VALUES or size > LONGEST_FAULT:
+    replies: list[tuple[int, Reply]] = []
+    while len(buffer) >= REPLY_HEADER.size:
+        reply_number, place, outcome, count, size = REPLY_HEADER.unpack_from(buffer)
+        if reply_number != number or outcome > max(Outcome) or count > MOST_VALUES or size > LONGEST_FAULT:
             raise ForgedReplyError
-        text, end = HEADER.size + count * VALUE.size, HEADER.size + count * VALUE.size + size
-        if len(received) < end:
+        text, end = REPLY_HEADER.size + count * REPLY_VALUE.size, REPLY_HEADER.size + count * REPLY_VALUE.size + size
+        if len(buffer) < end:
             break
-        pairs = VALUE.iter_unpack(received[HEADER.size : text])
+        pairs = REPLY_VALUE.iter_unpack(buffer[REPLY_HEADER.size : text])
         values = [value if has_value else None for has_value, value in pairs]
-        taken.append((place, Reply(values, received[text:end].decode(errors="replace"), Outcome(outcome))))
-        del received[:end]
-    return taken
+        replies.append((place, Reply(values, buffer[text:end].decode(errors="replace"), Outcome(outcome))))
+        del buffer[:end]
+    return replies

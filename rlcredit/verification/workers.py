@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.verification.process_tree import CROWD_FAULT, end_process_tree
-from rlcredit.verification.worker_process import REQUEST, Make
+from rlcredit.verification.worker_process import REQUEST_HEADER, Make
 from rlcredit.verification.worker_replies import ForgedReplyError, Reply, take_replies
 
 START_TIMEOUT = 120.0
@@ -95,7 +95,7 @@ class WorkerTemplate:
         self.stop = weakref.finalize(self, _end_template, self.process, self.measured, self.socket, locked)
         content = pickle.dumps((make, arguments, locked))
         with contextlib.suppress(OSError):  # it has died; whoever wants a copy will notice
-            self.socket.sendall(REQUEST.pack(0, 0.0, len(content)) + content)
+            self.socket.sendall(REQUEST_HEADER.pack(0, 0.0, len(content)) + content)
 
     def request_copy(self) -> socket.socket:
         """Ask for a copy, and return the connection to it; closed at the other end if there will be none."""
@@ -110,11 +110,11 @@ class WorkerTemplate:
 
     def explain_end(self) -> str:
         """Return why a copy may have ended."""
-        said = b""
+        message = b""
         if select.select([self.socket], (), (), 0)[0]:
             with contextlib.suppress(OSError):
-                said = self.socket.recv(len(CROWD_FAULT), socket.MSG_PEEK)
-        return CROWD_FAULT if said == CROWD_FAULT.encode() else ENDED_FAULT
+                message = self.socket.recv(len(CROWD_FAULT), socket.MSG_PEEK)
+        return CROWD_FAULT if message == CROWD_FAULT.encode() else ENDED_FAULT
 
 
 class JudgeWorker:
@@ -130,9 +130,9 @@ class JudgeWorker:
         self.template = template  # a copy does not outlive it
         self.socket = template.request_copy()
         self.socket.setblocking(False)
-        own = WorkerProcess()
-        self.stop = weakref.finalize(self, _end_process, own, self.socket)
-        self.own, self.process = own, template.measured  # which makes the judge, until a copy says who it is
+        own_process = WorkerProcess()
+        self.stop = weakref.finalize(self, _end_process, own_process, self.socket)
+        self.own, self.process = own_process, template.measured  # which makes the judge, until a copy says who it is
         self.ready = self.is_asynchronous = False
         self._begin_request(0, limit=start_seconds, patience=start_seconds, calls=2)
 
@@ -149,7 +149,7 @@ class JudgeWorker:
         content = pickle.dumps(request)
         # A random number: a worker cannot answer a request before it has received it.
         self._begin_request(secrets.randbits(64), limit, patience, calls)
-        self.unsent = REQUEST.pack(self.number, limit, len(content)) + content
+        self.unsent = REQUEST_HEADER.pack(self.number, limit, len(content)) + content
         with contextlib.suppress(WorkerError):  # raised again by `receive_replies`
             self._send_unsent()
 
@@ -164,7 +164,7 @@ class JudgeWorker:
         self.busy = True
 
     def receive_replies(self) -> bool:
-        """Read what has come; return whether all replies have.
+        """Read the bytes that have come; return whether all replies have.
 
         Raises:
             WorkerError: if they will not come; ``replies`` holds those that have.
@@ -197,10 +197,10 @@ class JudgeWorker:
 
         """
         try:
-            taken = take_replies(self.received, self.number)
+            new_replies = take_replies(self.received, self.number)
         except ForgedReplyError:
             raise WorkerError(FORGED_FAULT) from None
-        for place, reply in taken:
+        for place, reply in new_replies:
             if place >= len(self.replies) or self.replies[place] is not None:
                 raise WorkerError(FORGED_FAULT)
             self.replies[place] = reply
@@ -241,14 +241,14 @@ class JudgeWorker:
 
     def _note_activity(self, asleep: bool) -> None:
         """Note what a busy worker does, and give it up when it has done so for too long."""
-        now = time.monotonic()
-        passed, self.seen = min(now - self.seen, _LONGEST_LOOK), now
-        self.waited += passed
-        self.slept += passed * asleep
-        used = self.measure_used_seconds()
-        self.still = 0.0 if used > self.known else self.still + passed
-        self.known = used
-        if used > self.limit:
+        clock = time.monotonic()
+        seconds, self.seen = min(clock - self.seen, _LONGEST_LOOK), clock
+        self.waited += seconds
+        self.slept += seconds * asleep
+        used_seconds = self.measure_used_seconds()
+        self.still = 0.0 if used_seconds > self.known else self.still + seconds
+        self.known = used_seconds
+        if used_seconds > self.limit:
             raise RequestTimeoutError(f"it took longer than {self.limit:g} s")
         if self.still > self.patience:
             raise StalledWorkerError("it stood still")
@@ -306,9 +306,9 @@ class WorkerProcess:
     def wait(self) -> None:
         """Wait until it has ended, at most a second."""
         if self.descriptor:
-            ended = select.poll()
-            ended.register(self.descriptor, select.POLLIN)
-            ended.poll(1000)
+            waiter = select.poll()
+            waiter.register(self.descriptor, select.POLLIN)
+            waiter.poll(1000)
             os.close(self.descriptor)
         self.descriptor = self.pid = 0
 
@@ -329,7 +329,7 @@ def _end_process(process: WorkerProcess, parent: socket.socket) -> None:
 
 
 def _end_template(
-    process: "subprocess.Popen[bytes]", measured: WorkerProcess, parent: socket.socket, locked: bool
+    process: "subprocess.Popen[bytes]", worker_process: WorkerProcess, parent: socket.socket, locked: bool
 ) -> None:
     """End a template and what is below it; one that watches its worker does so itself, if it can."""
     if not locked:
@@ -339,5 +339,5 @@ def _end_template(
     if process.poll() is None:
         end_process_tree(process.pid)
         process.wait()
-    measured.wait()
+    worker_process.wait()
     parent.close()

@@ -4,7 +4,7 @@ from typing import Any
 
 from reasoning_gym_battery import BESIDE, CONSTANTS, DENIALS, HEDGES, KINDS, WITHIN, render_battery_table
 
-from rlcredit.verification.reasoning_gym_answers import SHAPES
+from rlcredit.verification.reasoning_gym_answers import ANSWER_SHAPES
 from studies.numbers import read_results, require_claim
 
 
@@ -17,7 +17,7 @@ def collect_numbers() -> dict[str, Any]:
     return {
         "data_sets": len(rows),
         "taking": len(taking),
-        "with_a_shape": len(SHAPES),
+        "with_a_shape": len(ANSWER_SHAPES),
         "candidates": {
             "constant": len(CONSTANTS),
             "hedge": len(HEDGES),

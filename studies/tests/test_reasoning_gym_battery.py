@@ -5,8 +5,8 @@ from csv_rows import read_csv_rows
 from reasoning_gym.factory import DATASETS
 from reasoning_gym_battery import KINDS, is_same_answer, judge_data_set
 
-from rlcredit.verification.reasoning_gym_answers import SHAPES
-from rlcredit.verification.reasoning_gym_scorers import EVALUATING
+from rlcredit.verification.reasoning_gym_answers import ANSWER_SHAPES
+from rlcredit.verification.reasoning_gym_scorers import EVALUATING_DATASETS
 
 ROOT = Path(__file__).parents[2]
 ROWS = {row["name"]: row for row in read_csv_rows(ROOT / "docs" / "results" / "reasoning_gym_battery.csv")}
@@ -33,7 +33,7 @@ def test_nothing_wrong_was_right_and_nothing_right_was_wrong(name):
 
 def test_what_the_scorers_take_is_what_has_a_shape():
     taken = {name for name, row in ROWS.items() if sum(counts(row, *(f"{kind}_scorer" for kind in KINDS)))}
-    assert taken <= SHAPES.keys() | EVALUATING.keys() | {"composite"}
+    assert taken <= ANSWER_SHAPES.keys() | EVALUATING_DATASETS.keys() | {"composite"}
 
 
 @pytest.mark.parametrize(

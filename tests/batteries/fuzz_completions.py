@@ -22,13 +22,13 @@ from reasoning_gym.factory import DATASETS
 
 from rlcredit.tasks import Example, ReasoningGym, Task
 from rlcredit.tasks.task import require_positive
-from rlcredit.verification.answer_formats import FORMATS, STATEMENTS
+from rlcredit.verification.answer_formats import FORMAT_RULES, MARKED_FORMATS
 from rlcredit.verification.verifiers import Verdict
 
 BATCH = 128
 """Completions that are judged together."""
 
-EVERY_FORMAT = (*FORMATS, "number", "whole")
+EVERY_FORMAT = (*MARKED_FORMATS, "number", "whole")
 
 PIECES = (
     *("", " ", "\t", "\n", "\v", "\f", "\r\n", "\0", "\x1b[2J", "\x7f", "\x85", "\u00a0", "\u2028", "\u200b", "\ufeff"),
@@ -88,7 +88,8 @@ def make_nasty_completion(noise: random.Random, marker: str, reference: str) -> 
     """Return a completion that states nasty answers, in some format or almost."""
     stated = []
     for _ in range(noise.choice((1, 1, 1, 2))):
-        written = STATEMENTS[noise.choice(EVERY_FORMAT)].replace("ANSWER", make_nasty_answer(noise, marker, reference))
+        statement = FORMAT_RULES[noise.choice(EVERY_FORMAT)].statement
+        written = statement.replace("ANSWER", make_nasty_answer(noise, marker, reference))
         stated.append(written[: -noise.randrange(1, 4)] if noise.random() < 0.1 else written)
     return noise.choice(("", "so ", "\n", "<think>no</think>")).join(["", *stated])
 

@@ -20,7 +20,7 @@ from rlcredit.cli.application import CreditCLI, run_credit_cli
 from rlcredit.report.report_command import run_report_command as report
 from rlcredit.run_folder.checkpoint_files import write_sealed_checkpoint
 from rlcredit.run_folder.layout import RunFolder
-from rlcredit.tasks import JSONL
+from rlcredit.tasks import Records
 
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "configs" / "tiny.yaml"
@@ -130,7 +130,7 @@ def try_mutated_questions(content: Any, rng: random.Random) -> Attempt:
     """Read a changed file of questions."""
     lines = "".join(json.dumps(line, default=str) + "\n" for line in mutate_content(content, rng)).encode()
     Path("train.jsonl").write_bytes(damage_bytes(lines, rng) if rng.random() < 0.6 else lines)
-    return catch_refusal(lambda: JSONL(Path("train.jsonl")).setup())
+    return catch_refusal(lambda: Records("train.jsonl").setup())
 
 
 def make_sound_campaign(folder: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import torch
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.credit.operator import CreditOperator
-from rlcredit.tasks import JSONL
+from rlcredit.tasks import Records
 
 
 class WrongSign(CreditOperator, reads="advantages", writes="advantages"):
@@ -23,7 +23,7 @@ def one_prompt(folder):
     question = "State the final answer to the following arithmetic problem: 7 - 9 + 4 - 8 ="
     for name, prompt in (("train", question), ("held_out", question.replace("8", "7"))):
         (folder / f"{name}.jsonl").write_text(json.dumps({"prompt": prompt, "answer": -6}))
-    return JSONL(folder / "train.jsonl", folder / "held_out.jsonl", prompts_per_step=1)
+    return Records(str(folder / "train.jsonl"), str(folder / "held_out.jsonl"), prompts_per_step=1)
 
 
 def solve_rates(run):

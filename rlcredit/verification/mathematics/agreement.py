@@ -38,42 +38,43 @@ def is_same_function(ours: Any, theirs: Any) -> bool | None:
     import sympy  # noqa: PLC0415
 
     imaginary = ours.has(sympy.I) or theirs.has(sympy.I)
-    agreed, agreed_elsewhere = list[bool](), list[bool]()
-    for point, is_seam in _list_points(ours, theirs):
-        our, their = ours.subs(point), theirs.subs(point)
-        kinds = [_find_number_kind(each) for each in (our, their)]
-        if None in kinds or kinds[0] != kinds[1]:
-            continue
-        counted = agreed if imaginary or kinds[0] == "real" else agreed_elsewhere
-        same = is_zero(our - their)
-        if counted is agreed and same is False:
+    agreements, complex_agreements = list[bool](), list[bool]()
+    for our, their, kind, is_seam in _list_values(ours, theirs):
+        results = agreements if imaginary or kind == "real" else complex_agreements
+        is_same = is_zero(our - their)
+        if results is agreements and is_same is False:
             return False
-        counted += [same] * (same is not None and not is_seam)
-    decisive = agreed or agreed_elsewhere
+        results += [is_same] * (is_same is not None and not is_seam)
+    decisive = agreements or complex_agreements
     return all(decisive) if decisive else None
 
 
 def has_constant_ratio(ours: Any, theirs: Any, positive: bool) -> bool:
     """Whether the ratio of two expressions is one number other than zero, greater than zero if ``positive``."""
-    first, compared = None, 0
-    for point, _ in _list_points(ours, theirs):
-        our, their = ours.subs(point), theirs.subs(point)
-        kinds = [_find_number_kind(each) for each in (our, their)]
-        if None in kinds or kinds[0] != kinds[1]:
-            continue
+    reference_pair, count = None, 0
+    for our, their, *_ in _list_values(ours, theirs):
         zeros = is_zero(our), is_zero(their)
         if None in zeros or all(zeros):
             continue
-        first = first or (our, their)
-        same = not any(zeros) and is_zero(our * first[1] - their * first[0])
-        if same is False or (positive and not (our / their).evalf() > 0):
+        reference_pair = reference_pair or (our, their)
+        is_same = not any(zeros) and is_zero(our * reference_pair[1] - their * reference_pair[0])
+        if is_same is False or (positive and not (our / their).evalf() > 0):
             return False
-        compared += same is True
-    return compared > 1
+        count += is_same is True
+    return count > 1
+
+
+def _list_values(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any, str, bool]]:
+    """Yield both values at each point where they are of one kind, the kind, and whether the point is on a seam."""
+    for point, is_seam in _list_points(ours, theirs):
+        our, their = ours.subs(point), theirs.subs(point)
+        kind = _find_number_kind(our)
+        if kind is not None and kind == _find_number_kind(their):
+            yield our, their, kind, is_seam
 
 
 def _find_number_kind(value: Any) -> str | None:
-    """Return whether a value without names is real or complex; None if it is no finite number."""
+    """Return the kind of a value without names, real or complex; None if it is no finite number."""
     import sympy  # noqa: PLC0415
 
     number = value.evalf()
@@ -98,11 +99,11 @@ def is_zero(value: Any) -> bool | None:
     functions = value.atoms(sympy.Function, sympy.NumberSymbol)
     roots = {(power.base, power.exp.q) for power in value.atoms(sympy.Pow) if power.exp.is_Rational and power.exp.q > 1}
     bits = _measure_bits(value)
-    needed = max(_FEWEST_BITS, bits * math.prod(degree for _, degree in roots) * (4 if functions else 1))
-    if needed > (_MOST_FUNCTION_BITS if functions else _MOST_BITS):
+    min_bits = max(_FEWEST_BITS, bits * math.prod(degree for _, degree in roots) * (4 if functions else 1))
+    if min_bits > (_MOST_FUNCTION_BITS if functions else _MOST_BITS):
         return None
-    digits = int((2 * needed + bits) * math.log10(2)) + 20
-    return bool(abs(value.evalf(5, maxn=digits)) < sympy.Float(2) ** -needed)
+    digits = int((2 * min_bits + bits) * math.log10(2)) + 20
+    return bool(abs(value.evalf(5, maxn=digits)) < sympy.Float(2) ** -min_bits)
 
 
 def _measure_bits(value: Any) -> float:
@@ -139,15 +140,15 @@ def _list_points(ours: Any, theirs: Any) -> Iterator[tuple[Point, bool]]:
         for point in _POINTS
     ]
     yield from ((place, False) for place in (places if names else places[:1]))
-    broken = [part for each in (ours, theirs) for part in _find_broken_parts(each)]
-    numbers = {number for each in (ours, theirs) for number in each.atoms(sympy.Rational)}
-    for name in names if broken else ():
-        others = {other: value for other, value in places[0].items() if other != name}
-        seams = [sympy.Integer(0), *_find_seams(broken, name, others), *sorted(numbers, key=abs)]
+    seam_parts = [part for expression in (ours, theirs) for part in _find_broken_parts(expression)]
+    numbers = {number for expression in (ours, theirs) for number in expression.atoms(sympy.Rational)}
+    for name in names if seam_parts else ():
+        values = {symbol: value for symbol, value in places[0].items() if symbol != name}
+        seams = [sympy.Integer(0), *_find_seams(seam_parts, name, values), *sorted(numbers, key=abs)]
         seams = sorted(dict.fromkeys(seams[:_MOST_SEAMS]))
-        yield from (({**others, name: seam}, True) for seam in seams)
+        yield from (({**values, name: seam}, True) for seam in seams)
         ends = [seams[0] - _FAR_AWAY, *seams, seams[-1] + _FAR_AWAY]
-        yield from (({**others, name: low + (high - low) * _BETWEEN}, False) for low, high in itertools.pairwise(ends))
+        yield from (({**values, name: low + (high - low) * _BETWEEN}, False) for low, high in itertools.pairwise(ends))
 
 
 def _find_broken_parts(expression: Any) -> list[Any]:
@@ -158,7 +159,7 @@ def _find_broken_parts(expression: Any) -> list[Any]:
     for part in sorted(expression.atoms(sympy.core.function.Application, sympy.Pow), key=str):
         kind = type(part).__name__
         if kind in ("Max", "Min"):
-            parts += [one - other for one, other in itertools.combinations(part.args, 2)]
+            parts += [our - their for our, their in itertools.combinations(part.args, 2)]
         elif kind in ("floor", "ceiling"):
             parts += [part.args[0] - 3, part.args[0] + 2]
         elif kind in _BROKEN or (part.is_Pow and part.exp.is_Rational and not part.exp.is_Integer):
@@ -166,13 +167,13 @@ def _find_broken_parts(expression: Any) -> list[Any]:
     return parts
 
 
-def _find_seams(parts: list[Any], name: Any, others: Point) -> list[Any]:
+def _find_seams(parts: list[Any], name: Any, values: Point) -> list[Any]:
     """Return the values of a name at which one of some parts is zero, where they are polynomials in it."""
     import sympy  # noqa: PLC0415
 
     seams = list[Any]()
     for part in parts:
-        top = sympy.numer(sympy.together(part.subs(others)))
+        top = sympy.numer(sympy.together(part.subs(values)))
         if top.free_symbols != {name}:
             continue
         if not top.is_polynomial(name):
@@ -194,9 +195,8 @@ def _bracket_zeros(part: Any, name: Any) -> list[Any]:
     places = [sign * sympy.Integer(10) ** power for sign in (-1, 1) for power in _POWERS[::sign]]
     values = [part.subs(name, place).evalf(5) for place in places]
     pairs = itertools.pairwise(zip(places, values, strict=True))
-    return [
-        place
-        for (low, below), (high, above) in pairs
-        if below.is_real and above.is_real and below * above < 0
-        for place in (low, high)
-    ]
+    seams = list[Any]()
+    for (low, low_value), (high, high_value) in pairs:
+        if low_value.is_real and high_value.is_real and low_value * high_value < 0:
+            seams += [low, high]
+    return seams

@@ -70,11 +70,11 @@ def is_same_function_by_cases(answer: str, reference: str, compare: AnswerEquali
     """Whether an answer has the same value under each condition, in whatever order its cases stand."""
     ours, theirs = read_cases(answer), read_cases(reference)
     ranges = [read_range(case.condition) for case in ours + theirs if case.condition]
-    known = [each for each in ranges if each is not None]
-    names = frozenset[str]().union(*(each.names for each in known))
-    ends = {end for each in known for interval in each.intervals for end in interval[1:3]}
+    spans = [span for span in ranges if span is not None]
+    names = frozenset[str]().union(*(span.names for span in spans))
+    ends = {end for span in spans for interval in span.intervals for end in interval[1:3]}
     values = [value for end in ends if (value := measure_end(end)) is not None]
-    if ours and len(known) == len(ranges) and len(names) == 1 and len(values) == len(ends):
+    if ours and len(spans) == len(ranges) and len(names) == 1 and len(values) == len(ends):
         return _has_same_values(ours, theirs, next(iter(names)), sorted(set(values)), compare)
     return has_matching_items(
         _name_opposite(ours), _name_opposite(theirs), lambda our, their: _is_same_case(our, their, compare)
@@ -86,14 +86,14 @@ def _has_same_values(
 ) -> bool:
     """Whether two functions of one name have the same value at each end of a condition, and between the ends."""
     finite = [Fraction(end) for end in ends if math.isfinite(end)]
-    outside = [finite[0] - 1, finite[-1] + 1] if finite else [Fraction(0)]
-    between = [(low + high) / 2 for low, high in itertools.pairwise(finite)]
-    for place in sorted({*finite, *outside, *between}):
+    outer_places = [finite[0] - 1, finite[-1] + 1] if finite else [Fraction(0)]
+    middle_places = [(low + high) / 2 for low, high in itertools.pairwise(finite)]
+    for place in sorted({*finite, *outer_places, *middle_places}):
         names = {name: f"({place})"} if place in finite else {}
         values = [_list_values(cases, place) for cases in (ours, theirs)]
         pairs = [pair for pair in itertools.product(*values) if len(set(pair)) > 1]
-        same = all(compare.is_equal(rename_letters(our, names), rename_letters(their, names)) for our, their in pairs)
-        if bool(values[0]) != bool(values[1]) or not same:
+        equal = all(compare.is_equal(rename_letters(our, names), rename_letters(their, names)) for our, their in pairs)
+        if bool(values[0]) != bool(values[1]) or not equal:
             return False
     return True
 
@@ -101,7 +101,7 @@ def _has_same_values(
 def _list_values(cases: Sequence[Case], place: Fraction) -> list[str]:
     """Return the values that the cases give a function at a number: several if their conditions overlap."""
     ranges = [(case.value, read_range(case.condition)) for case in cases if case.condition]
-    values = [value for value, each in ranges if each and any(_is_inside(piece, place) for piece in each.intervals)]
+    values = [value for value, span in ranges if span and any(_is_inside(piece, place) for piece in span.intervals)]
     return [squeeze_blanks(value) for value in values or [case.value for case in cases if not case.condition]]
 
 
@@ -109,8 +109,8 @@ def _is_inside(interval: RealInterval, place: Fraction) -> bool:
     low, high = measure_end(interval.low), measure_end(interval.high)
     assert low is not None
     assert high is not None
-    after = place > low or (place == low and interval.opening == "[")
-    return after and (place < high or (place == high and interval.closing == "]"))
+    is_after = place > low or (place == low and interval.opening == "[")
+    return is_after and (place < high or (place == high and interval.closing == "]"))
 
 
 def _name_opposite(cases: Sequence[Case]) -> list[Case]:
@@ -130,7 +130,7 @@ def _read_condition_words(text: str) -> str:
 
 
 def _is_same_case(ours: Case, theirs: Case, compare: AnswerEquality) -> bool:
-    same = "".join(ours.condition.split()) == "".join(theirs.condition.split())
-    if not same and ours.condition and read_range(theirs.condition):
-        same = is_same_number_range(ours.condition, theirs.condition, compare)
-    return same and compare.is_equal(ours.value, theirs.value)
+    is_same = "".join(ours.condition.split()) == "".join(theirs.condition.split())
+    if not is_same and ours.condition and read_range(theirs.condition):
+        is_same = is_same_number_range(ours.condition, theirs.condition, compare)
+    return is_same and compare.is_equal(ours.value, theirs.value)

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from rlcredit.verification.mathematics.equality import UndecidedError, UnreadableReferenceError
-from rlcredit.verification.mathematics.notation import FUNCTIONS
+from rlcredit.verification.mathematics.notation import FUNCTION_NAMES
 from rlcredit.verification.mathematics.numbers import is_within_tolerance, read_normal_rational
 from rlcredit.verification.mathematics.structure import squeeze_blanks
 
@@ -15,24 +15,10 @@ _GREEK = (
 _WORK = ("int", "sum", "prod", "lim", "max", "min", "gcd", "lcm", "det", "to", "partial", "iint", "oint")
 """Commands that ask for the work that the question asks for: an answer may have them where its reference has them."""
 _ATOMS = ("infty", "ell", "hbar", "circ", "imath", "angle", *_GREEK.split())
-_TAKING = (
-    "frac",
-    "sqrt",
-    "binom",
-    "overline",
-    "bar",
-    "vec",
-    "hat",
-    "widehat",
-    "tilde",
-    "mathbb",
-    "mathcal",
-    "log",
-    "text",
-)
+_TAKING = re.findall(r"\w+", "frac sqrt binom overline bar vec hat widehat tilde mathbb mathcal log text")
 _JOINING = ("cdot", "times", "div", "pm", "mp")
 _OTHERS = ("lfloor", "rfloor", "lceil", "rceil", "prime", "begin", "end")
-KNOWN = frozenset([*FUNCTIONS, *_ATOMS, *_TAKING, *_JOINING, *_OTHERS]) - frozenset(_WORK)
+KNOWN_COMMANDS = frozenset([*FUNCTION_NAMES, *_ATOMS, *_TAKING, *_JOINING, *_OTHERS]) - frozenset(_WORK)
 """Commands of LaTeX that a value may have."""
 
 _TOKEN = re.compile(
@@ -53,12 +39,12 @@ _RELATIONS = frozenset(
 )
 """Commands that no value has, whatever its reference has."""
 _BOUND = re.compile(r"(\\(?:sum|prod)\s*_\{\s*[A-Za-z]\s*)=")
-SEVERAL = re.compile(r"(\\(?:max|min|gcd|lcm))\s*(?:\(|\\\{)((?:[^(){}]|\([^()]*\)|\{[^{}]*\})*)(?:\)|\\\})")
+LIST_FUNCTION = re.compile(r"(\\(?:max|min|gcd|lcm))\s*(?:\(|\\\{)((?:[^(){}]|\([^()]*\)|\{[^{}]*\})*)(?:\)|\\\})")
 """Functions of several values, which commas separate."""
 _SCIENTIFIC = re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)")
 
 
-def is_finished_expression(text: str, allowed: str = "") -> bool:
+def is_finished_expression(text: str, reference: str = "") -> bool:
     r"""Whether a text in normal form is one finished value and nothing beside it.
 
     Two numbers side by side are no value, and no word is: whatever stands there must be read by computer algebra as it
@@ -66,7 +52,7 @@ def is_finished_expression(text: str, allowed: str = "") -> bool:
 
     Args:
         text: Text in normal form.
-        allowed: Text whose commands and words are allowed too: the reference.
+        reference: Text whose commands and words are allowed too.
 
     Example:
         >>> [is_finished_expression(text) for text in (r"2\sqrt{3}", "x^{2}+1")]
@@ -76,7 +62,7 @@ def is_finished_expression(text: str, allowed: str = "") -> bool:
 
     """
     text = _BOUND.sub(r"\1-", _SCIENTIFIC.sub(r"\1 \\cdot 10^{\2}", text))
-    text = SEVERAL.sub(lambda each: f"{each[1]}({each[2].replace(',', ')+(')})", text)
+    text = LIST_FUNCTION.sub(lambda call: f"{call[1]}({call[2].replace(',', ')+(')})", text)
     tokens, end = list[tuple[str, str]](), 0
     while end < len(text):
         token = _TOKEN.match(text, end)
@@ -86,53 +72,51 @@ def is_finished_expression(text: str, allowed: str = "") -> bool:
             tokens.append((token.lastgroup, token[0]))
         end = token.end()
     commands = {value[1:] for kind, value in tokens if kind == "command"}
-    if not tokens or not commands <= KNOWN | set(re.findall(r"\\([A-Za-z]+)", allowed)) - _RELATIONS:
+    if not tokens or not commands <= KNOWN_COMMANDS | set(re.findall(r"\\([A-Za-z]+)", reference)) - _RELATIONS:
         return False
-    products = {"".join(sorted(word)) for word in _WORD.findall(allowed)}
-    unknown = {word for word in _WORD.findall(text) if word not in allowed and "".join(sorted(word)) not in products}
-    return not unknown and _has_balanced_brackets(tokens) and _is_well_formed(tokens)
+    products = {"".join(sorted(word)) for word in _WORD.findall(reference)}
+    words = {word for word in _WORD.findall(text) if word not in reference and "".join(sorted(word)) not in products}
+    return not words and _has_balanced_brackets(tokens) and _is_well_formed(tokens)
 
 
 def _has_balanced_brackets(tokens: list[tuple[str, str]]) -> bool:
-    opened = ""
+    open_brackets = ""
     for _, value in tokens:
         if value in _CLOSES.values():
-            opened += value
+            open_brackets += value
         elif value in _CLOSES:
-            if opened[-1:] != _CLOSES[value]:
+            if open_brackets[-1:] != _CLOSES[value]:
                 return False
-            opened = opened[:-1]
-    return not opened
+            open_brackets = open_brackets[:-1]
+    return not open_brackets
 
 
 def _is_well_formed(tokens: list[tuple[str, str]]) -> bool:
-    joining = {rf"\{name}" for name in _JOINING}
-    kinds = [
-        "sign" if value in (r"\pm", r"\mp") else "operator" if value in joining else kind for kind, value in tokens
-    ]
-    taking = {rf"\{name}" for name in (*_TAKING, *FUNCTIONS)}
+    command_kinds = {**{rf"\{name}": "operator" for name in _JOINING}, r"\pm": "sign", r"\mp": "sign"}
+    kinds = [command_kinds.get(value, kind) for kind, value in tokens]
+    taking = {rf"\{name}" for name in (*_TAKING, *FUNCTION_NAMES)}
     ends = {"number", "letter", "close", "after", "bar"}
     if kinds[-1] in ("sign", "operator", "script") or kinds[0] in ("operator", "after", "script"):
         return False
     if tokens[-1][1] in taking - {r"\text"} or kinds.count("bar") % 2:
         return False
     steps = zip(tokens, kinds, tokens[1:], kinds[1:], strict=False)
-    for place, ((before, value), kind, (_, next_value), following) in enumerate(steps):
+    for place, ((previous_kind, value), kind, (_, next_value), next_kind) in enumerate(steps):
         if (kind == "number" and next_value == "_") or (value == "!" and next_value == "!"):
             return False
         if next_value == "'" and value != "'" and kind != "letter":
             return False
-        if value == ")" and following == "number" and kinds[place + 2 : place + 3] != ["script"]:
+        if value == ")" and next_kind == "number" and kinds[place + 2 : place + 3] != ["script"]:
             return False  # (n-2) 2^{n} is a product; in (2) 3 nobody knows
-        if following == "number" and (
-            (kind in ends - {"bar"} and value not in ("}", "]", "!", ")")) or before == "number"
+        if next_kind == "number" and (
+            (kind in ends - {"bar"} and value not in ("}", "]", "!", ")")) or previous_kind == "number"
         ):
             return False
-        if kind in ("sign", "operator", "script", "open") and following in ("operator", "script", "after"):
+        if kind in ("sign", "operator", "script", "open") and next_kind in ("operator", "script", "after"):
             return False
-        if kind in ("sign", "operator") and (following == "close" or (kind == "sign" and following == "sign")):
+        if kind in ("sign", "operator") and (next_kind == "close" or (kind == "sign" and next_kind == "sign")):
             return False
-        if kind == "open" and following == "close" and value != "{":
+        if kind == "open" and next_kind == "close" and value != "{":
             return False
     return True
 
@@ -170,9 +154,9 @@ class ExactEquality:
             return False
         if factor == 1 and squeeze_blanks(answer) == squeeze_blanks(reference):
             return True
-        value, expected = read_normal_rational(answer), read_normal_rational(reference)
-        if value is not None and expected is not None:
-            return is_within_tolerance(value * factor, expected, self.tolerance)
+        value, expected_value = read_normal_rational(answer), read_normal_rational(reference)
+        if value is not None and expected_value is not None:
+            return is_within_tolerance(value * factor, expected_value, self.tolerance)
         if not is_finished_expression(reference, reference):
             raise UnreadableReferenceError(reference)
         if not is_finished_expression(answer, reference):

@@ -9,9 +9,9 @@ from rlcredit.verification.mathematics.equality import AnswerEquality
 from rlcredit.verification.mathematics.expressions import is_finished_expression
 from rlcredit.verification.mathematics.named_values import drop_leading_name
 from rlcredit.verification.mathematics.ranges import read_linear
-from rlcredit.verification.mathematics.relations import INTEGERS, split_quantifier
+from rlcredit.verification.mathematics.relations import INTEGER_DOMAIN, split_quantifier
 from rlcredit.verification.mathematics.structure import (
-    SEPARATORS,
+    LIST_MARKS,
     expand_plus_minus,
     has_matching_items,
     mark_conjunctions,
@@ -39,13 +39,13 @@ def _read_residues(text: str) -> list[Residue] | None:
     r"""Return the congruences in ``x \equiv 1, 5 \pmod{6}`` or ``x = 6k \pm 1``; None if a text is no congruence."""
     residues, modulus = list[Residue](), ""
     text, _, domain = split_quantifier(text)
-    if domain not in ("", INTEGERS):
+    if domain not in ("", INTEGER_DOMAIN):
         return None
-    parts = split_outside_brackets(mark_conjunctions(text), SEPARATORS)
+    parts = split_outside_brackets(mark_conjunctions(text), LIST_MARKS)
     for part in reversed(parts):
-        found = _MODULUS.search(part)
-        modulus = next(filter(None, found.groups())).strip() if found else modulus
-        sides = [side.strip() for side in re.split(r"\\equiv(?![A-Za-z])|=", part[: found.start()] if found else part)]
+        match = _MODULUS.search(part)
+        modulus = next(filter(None, match.groups())).strip() if match else modulus
+        sides = [side.strip() for side in re.split(r"\\equiv(?![A-Za-z])|=", part[: match.start()] if match else part)]
         for value in expand_plus_minus(sides[-1]):
             residue = Residue("".join(sides[:-1]), value, modulus) if modulus else _read_progression(sides, value)
             if residue is None or len(sides) > 2 or not is_finished_expression(residue.remainder):
@@ -65,8 +65,8 @@ def _read_progression(sides: Sequence[str], value: str) -> Residue | None:
 
 def is_congruence(reference: str) -> bool:
     """Whether a reference is a residue with its modulus, several, or ``7k + 3`` for any integer ``k``."""
-    said = _MODULUS.search(reference) is not None or split_quantifier(reference)[2] == INTEGERS
-    return said and _read_residues(reference) is not None
+    is_stated = _MODULUS.search(reference) is not None or split_quantifier(reference)[2] == INTEGER_DOMAIN
+    return is_stated and _read_residues(reference) is not None
 
 
 def is_same_congruence(answer: str, reference: str, compare: AnswerEquality) -> bool:
@@ -121,13 +121,13 @@ def _read_based_number(text: str) -> tuple[str, str, str] | None:
     """Return sign, digits and base of ``1011_{2}``, ``1011 (base two)``, ``0b1011``; None if it has no base."""
     text = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)
     plain = " ".join(re.sub(r"[(){}]", " ", text).split())
-    found = _BASED.fullmatch(plain) or _NAMED_BASE.fullmatch(plain) or _PREFIXED.fullmatch(plain)
-    if found is None:
+    match = _BASED.fullmatch(plain) or _NAMED_BASE.fullmatch(plain) or _PREFIXED.fullmatch(plain)
+    if match is None:
         return None
-    whole, _, fraction = found["digits"].replace(" ", "").upper().partition(".")
-    base = _BASES.get(found["base"].lower(), found["base"])
-    known = len(base) == 1 or base.isdigit()
-    return (found["sign"], f"{whole.lstrip('0')}.{fraction.rstrip('0')}", base) if known else None
+    whole, _, fraction = match["digits"].replace(" ", "").upper().partition(".")
+    base = _BASES.get(match["base"].lower(), match["base"])
+    is_known = len(base) == 1 or base.isdigit()
+    return (match["sign"], f"{whole.lstrip('0')}.{fraction.rstrip('0')}", base) if is_known else None
 
 
 def is_based_number(reference: str) -> bool:
@@ -154,9 +154,9 @@ def _read_continued_fraction(text: str) -> tuple[list[str], list[str]] | None:
         return _read_nested_fraction(text)
     parts = split_outside_brackets(brackets[1], ",;")
     goes_on, period = parts[-1] == r"\ldots", list[str]()
-    if found := _PERIOD.fullmatch(parts[-1]):
-        period = split_outside_brackets(found[1], ",;")
-    terms = parts[:-1] if goes_on or found else parts
+    if match := _PERIOD.fullmatch(parts[-1]):
+        period = split_outside_brackets(match[1], ",;")
+    terms = parts[:-1] if goes_on or match else parts
     if goes_on:
         terms, period = _find_period(terms)
     if not all(map(_WHOLE.fullmatch, terms + period)) or (goes_on and not period):
@@ -166,9 +166,9 @@ def _read_continued_fraction(text: str) -> tuple[list[str], list[str]] | None:
 
 def _read_nested_fraction(text: str) -> tuple[list[str], list[str]] | None:
     terms = list[str]()
-    while found := _NESTED.fullmatch(text):
-        terms.append(found["whole"])
-        text = found["rest"].strip()
+    while match := _NESTED.fullmatch(text):
+        terms.append(match["whole"])
+        text = match["rest"].strip()
     return _shorten_terms([*terms, text], []) if terms and _WHOLE.fullmatch(text) else None
 
 

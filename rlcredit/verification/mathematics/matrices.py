@@ -40,17 +40,18 @@ class CellTable(NamedTuple):
 
 def read_table(text: str) -> CellTable | None:
     """Return the table that a text is, with a name in front or without; None if it is none."""
-    found = _TABLE.fullmatch(text)
-    if found is None or _NAMED.fullmatch(found["name"]) is None:
+    match = _TABLE.fullmatch(text)
+    if match is None or _NAMED.fullmatch(match["name"]) is None:
         return None
-    kind, opening = found["kind"], found["open"] or ""
+    kind, opening = match["kind"], match["open"] or ""
     cases = kind.startswith("cases") or opening == r"\{"
     bars = kind in ("vmatrix", "Vmatrix") or opening == "|"
-    lines = [row.strip() for row in re.split(r"\\\\(?:\s*\[[^\[\]]*\])?", found["body"].replace(r"\hline", ""))]
+    lines = [row.strip() for row in re.split(r"\\\\(?:\s*\[[^\[\]]*\])?", match["body"].replace(r"\hline", ""))]
     rows = [[cell.strip().rstrip(",") for cell in line.split("&")] for line in lines if line]
-    if found["transposed"] and len({len(row) for row in rows}) == 1:
+    if match["transposed"] and len({len(row) for row in rows}) == 1:
         rows = [list(column) for column in zip(*rows, strict=True)]
-    return CellTable("cases" if cases else "bars" if bars else "matrix", rows)
+    form = "bars" if bars else "matrix"
+    return CellTable("cases" if cases else form, rows)
 
 
 def read_unit_vectors(text: str) -> list[str]:
@@ -64,11 +65,11 @@ def read_unit_vectors(text: str) -> list[str]:
     components = dict[str, str]()
     terms = [term.replace("+-", "-") for term in split_outside_brackets(text.replace("-", "+-"), "+")]
     for term in terms if terms[0] else terms[1:]:
-        found = _UNIT_VECTOR.fullmatch(term)
-        if found is None or found["axis"] in components or _OTHER_AXIS.search(found["factor"]):
+        match = _UNIT_VECTOR.fullmatch(term)
+        if match is None or match["axis"] in components or _OTHER_AXIS.search(match["factor"]):
             return []
-        factor = re.sub(r"^-\s*", "-", found["factor"])
-        components[found["axis"]] = factor + "1" * (factor in ("", "-"))
+        factor = re.sub(r"^-\s*", "-", match["factor"])
+        components[match["axis"]] = factor + "1" * (factor in ("", "-"))
     return [components.get(axis, "0") for axis in "ijk"] if len(components) > 1 else []
 
 
@@ -77,7 +78,9 @@ def read_vector(text: str) -> list[str]:
     table = read_table(text)
     if table is not None:
         rows = table.rows if table.kind == "matrix" else []
-        return [row[0] for row in rows] if all(len(row) == 1 for row in rows) else rows[0] if len(rows) == 1 else []
+        if all(len(row) == 1 for row in rows):
+            return [row[0] for row in rows]
+        return rows[0] if len(rows) == 1 else []
     brackets = read_brackets(re.sub(_TRANSPOSED + "$", "", text))
     if brackets is not None and brackets[::2] in (("(", ")"), (r"\langle", r"\rangle")):
         return split_outside_brackets(brackets[1], ",;")
@@ -88,7 +91,7 @@ def is_same_vector(answer: str, reference: str, compare: AnswerEquality) -> bool
     """Whether an answer is a vector with the same components; unit vectors leave out what is zero."""
     ours, theirs = read_vector(answer), read_vector(reference)
     size = max(len(ours), len(theirs)) if read_unit_vectors(answer) or read_unit_vectors(reference) else 0
-    ours, theirs = (each + ["0"] * (size - len(each)) for each in (ours, theirs))
+    ours, theirs = (vector + ["0"] * (size - len(vector)) for vector in (ours, theirs))
     return bool(ours) and has_same_items_in_order(ours, theirs, compare)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from rlcredit.verification.mathematics.equality import AnswerEquality
 from rlcredit.verification.mathematics.expressions import is_finished_expression
-from rlcredit.verification.mathematics.notation import FUNCTIONS
+from rlcredit.verification.mathematics.notation import FUNCTION_NAMES
 from rlcredit.verification.mathematics.structure import (
-    BOTH,
-    EITHER,
+    AND_WORDS,
+    OR_WORDS,
     mark_conjunctions,
     read_brackets,
     split_list_items,
@@ -57,7 +57,7 @@ def is_value_name(text: str) -> bool:
     text = text.strip()
     if _DENIAL.search(text):
         return False
-    return any(each.fullmatch(text) for each in _NAMES)
+    return any(pattern.fullmatch(text) for pattern in _NAMES)
 
 
 def is_single_name(text: str) -> bool:
@@ -69,12 +69,12 @@ def is_single_name(text: str) -> bool:
 
     """
     text = text.strip()
-    single = any(each.fullmatch(text) for each in _SINGLE_NAMES)
-    summed = len(split_outside_brackets(text, "+-")) > 1
-    return single and not (summed or _DENIAL.search(text) or _PRODUCT.fullmatch(text))
+    single = any(pattern.fullmatch(text) for pattern in _SINGLE_NAMES)
+    is_sum = len(split_outside_brackets(text, "+-")) > 1
+    return single and not (is_sum or _DENIAL.search(text) or _PRODUCT.fullmatch(text))
 
 
-_CONSTANT = re.compile(rf"(?:e|\\(?:{'|'.join((*FUNCTIONS, 'pi', 'infty'))}))(?![A-Za-z_'])")
+_CONSTANT = re.compile(rf"(?:e|\\(?:{'|'.join((*FUNCTION_NAMES, 'pi', 'infty'))}))(?![A-Za-z_'])")
 """Symbols with a value of their own, which only look like names."""
 
 
@@ -108,8 +108,8 @@ def split_equation_sides(text: str) -> list[str]:
 
 def drop_leading_name(text: str) -> str:
     """Return the value of ``name = value``; any other text as it is."""
-    both = split_equation_sides(text)
-    return both[1] if len(both) == 2 and is_value_name(both[0]) and not _is_in_own_value(*both) else text
+    sides = split_equation_sides(text)
+    return sides[1] if len(sides) == 2 and is_value_name(sides[0]) and not _is_in_own_value(*sides) else text
 
 
 def _is_in_own_value(name: str, value: str) -> bool:
@@ -126,21 +126,21 @@ def read_chain_value(answer: str, compare: AnswerEquality) -> str:
     parts = split_equation_sides(answer)
     if len(parts) == 1:
         return answer
-    named, last = is_value_name(parts[0]), parts[-1]
-    if named and _is_in_own_value(parts[0], last):
+    has_name, last_part = is_value_name(parts[0]), parts[-1]
+    if has_name and _is_in_own_value(parts[0], last_part):
         return ""
-    between = parts[1:-1] if named else parts[:-1]
-    computed = all(_COMPUTATION.fullmatch(part) and _WORK.search(part) for part in between)
+    middle_parts = parts[1:-1] if has_name else parts[:-1]
+    is_computed = all(_COMPUTATION.fullmatch(part) and _WORK.search(part) for part in middle_parts)
     if (
-        not all(is_finished_expression(part) or is_value_name(part) for part in between)
-        or not last
-        or not (named or computed)
+        not all(is_finished_expression(part) or is_value_name(part) for part in middle_parts)
+        or not last_part
+        or not (has_name or is_computed)
     ):
         return ""
-    if between and not is_finished_expression(read_quantity(last).value):
+    if middle_parts and not is_finished_expression(read_quantity(last_part).value):
         return ""
-    value = read_quantity(last).value
-    return last if all(compare.values.is_equal(read_quantity(part).value, value) for part in between) else ""
+    value = read_quantity(last_part).value
+    return last_part if all(compare.values.is_equal(read_quantity(part).value, value) for part in middle_parts) else ""
 
 
 _SYMBOL = re.compile(r"\\text\{[^{}]*\}|(?:\\[A-Za-z]+|[A-Za-z])(?:_\{\w+\})?")
@@ -159,26 +159,26 @@ def rename_letters(text: str, names: Mapping[str, str]) -> str:
 
     def rename(symbol: re.Match[str]) -> str:
         name = names.get(symbol[0], symbol[0])
-        joined = name != symbol[0] and _COMMAND_END.search(symbol.string, 0, symbol.start())
-        return " " * bool(joined) + name + " " * (name != symbol[0] and name.startswith("\\"))
+        is_joined = name != symbol[0] and _COMMAND_END.search(symbol.string, 0, symbol.start())
+        return " " * bool(is_joined) + name + " " * (name != symbol[0] and name.startswith("\\"))
 
     return _SYMBOL.sub(rename, text)
 
 
-def rename_bound_names(ours: Sequence[str], left: str) -> list[str]:
+def rename_bound_names(ours: Sequence[str], their_side: str) -> list[str]:
     """Return the sides of ``f(t) = 2t`` with the names of ``f(x)``, where they say the same of any ``t``.
 
     They are the same function only if the right side says nothing of ``x`` beforehand.
     """
-    our, their = _BOUND.fullmatch(ours[0]), _BOUND.fullmatch(left)
+    our, their = _BOUND.fullmatch(ours[0]), _BOUND.fullmatch(their_side)
     if our is None or their is None or our[1] != their[1] or bool(our[2]) != bool(their[2]):
         return list(ours)
-    old, new = ([name.strip() for name in (each[2] or each[3]).split(",")] for each in (our, their))
+    old, new = ([name.strip() for name in (match[2] or match[3]).split(",")] for match in (our, their))
     symbols = {symbol[0] for side in ours[1:] for symbol in _SYMBOL.finditer(side)}
     if len(set(old)) != len(new) or len(old) != len(new) or symbols & (set(new) - set(old)):
         return list(ours)
-    renamed = dict(zip(old, new, strict=True))
-    return [left, *(rename_letters(side, renamed) for side in ours[1:])]
+    new_names = dict(zip(old, new, strict=True))
+    return [their_side, *(rename_letters(side, new_names) for side in ours[1:])]
 
 
 Assignment = dict[str, str]
@@ -201,20 +201,20 @@ def read_assignments(text: str) -> list[Assignment] | None:
         ([{'x': '2'}, {'x': '5'}], None)
 
     """
-    alternatives, left = list[Assignment](), ""
-    for choice in split_outside_brackets(mark_conjunctions(text), EITHER):
+    alternatives, current_name = list[Assignment](), ""
+    for choice in split_outside_brackets(mark_conjunctions(text), OR_WORDS):
         begins = True
-        for part in split_outside_brackets(choice, [",", ";", *BOTH]):
-            values = _read_assignment(part, left) if part else []
+        for part in split_outside_brackets(choice, [",", ";", *AND_WORDS]):
+            values = _read_assignment(part, current_name) if part else []
             if values is None:
                 return None
-            left = next(iter(_split_statement(part)[0]), left)
+            current_name = next(iter(_split_statement(part)[0]), current_name)
             for value in values:
                 begins |= not alternatives or bool(alternatives[-1].keys() & value.keys())
                 alternatives += [{}] * begins
                 alternatives[-1] = {**alternatives[-1], **value}
                 begins = False
-    names = {frozenset(each) for each in alternatives}
+    names = {frozenset(alternative) for alternative in alternatives}
     return alternatives if len(names) == 1 or (_MEMBER.fullmatch(text) and not names) else None
 
 
@@ -225,28 +225,28 @@ def _split_statement(text: str) -> tuple[list[str], str]:
     return names, value
 
 
-def _read_assignment(text: str, left: str) -> list[Assignment] | None:
+def _read_assignment(text: str, current_name: str) -> list[Assignment] | None:
     """Return the alternatives of one statement; those of the names on the left where it states none of its own."""
     names, value = _split_statement(text)
-    names = names or [left]
+    names = names or [current_name]
     alternatives = list[Assignment]()
-    for each in split_list_items((read_brackets(value) or ("", "", ""))[1] if _MEMBER.fullmatch(text) else value):
-        pairs = [pair for name in names for pair in _pair_names_with_values(name, each)]
-        if each and not pairs:
+    for element in split_list_items((read_brackets(value) or ("", "", ""))[1] if _MEMBER.fullmatch(text) else value):
+        pairs = [pair for name in names for pair in _pair_names_with_values(name, element)]
+        if element and not pairs:
             return None
         alternatives += [dict(pairs)] * bool(pairs)
     return alternatives if all(map(is_single_name, names)) else None
 
 
-def _pair_names_with_values(left: str, right: str) -> list[tuple[str, str]]:
+def _pair_names_with_values(name_text: str, value_text: str) -> list[tuple[str, str]]:
     """Return each name of ``(x, y)`` with its value in ``(1, 2)``, or one name with its value; nothing otherwise."""
-    names = read_brackets(left)
+    names = read_brackets(name_text)
     if names is None:
-        return [(squeeze_blanks(left), right)] if right else []
-    values = read_brackets(right)
+        return [(squeeze_blanks(name_text), value_text)] if value_text else []
+    values = read_brackets(value_text)
     if values is None or values[::2] != ("(", ")"):
         return []
-    pairs = [[squeeze_blanks(each) for each in split_outside_brackets(side[1], ",;")] for side in (names, values)]
+    pairs = [[squeeze_blanks(element) for element in split_outside_brackets(side[1], ",;")] for side in (names, values)]
     return list(zip(*pairs, strict=True)) if len(pairs[0]) == len(pairs[1]) else []
 
 
@@ -257,10 +257,10 @@ def list_named_values(text: str) -> list[list[str]]:
     """
     alternatives = read_assignments(text) or []
     names = list(alternatives[0]) if alternatives else []
-    first = {name[0] for name in names}
-    alike = len(first) == 1 or any(first <= set(letters) for letters in _ALPHABETS)
-    names = sorted(names, key=_build_index_key) if alike else names
-    return [[each[name] for name in names] for each in alternatives]
+    initials = {name[0] for name in names}
+    has_alphabet = len(initials) == 1 or any(initials <= set(letters) for letters in _ALPHABETS)
+    names = sorted(names, key=_build_index_key) if has_alphabet else names
+    return [[alternative[name] for name in names] for alternative in alternatives]
 
 
 def _build_index_key(name: str) -> tuple[str, int, str]:

@@ -71,7 +71,7 @@ def write_unicode_as_latex(text: str) -> str:
     """
     text = unicodedata.normalize("NFC", text).translate(_INVISIBLE)
     text = _STYLED.sub(lambda letter: unicodedata.normalize("NFKC", letter[0]), text)
-    text = _SLASHED.sub(lambda each: rf"\frac{{{each[1].translate(_RAISED)}}}{{{each[2].translate(_LOWERED)}}}", text)
+    text = _SLASHED.sub(lambda pair: rf"\frac{{{pair[1].translate(_RAISED)}}}{{{pair[2].translate(_LOWERED)}}}", text)
     text = _OVERLINED.sub(lambda run: rf"\overline{{{run[1].replace(chr(0x305), '')}}}", text)
     text = _RAISED_RUN.sub(lambda run: f"^{{{run[0].translate(_RAISED)}}}", text)
     text = _LOWERED_RUN.sub(lambda run: f"_{{{run[0].translate(_LOWERED)}}}", text)
@@ -109,15 +109,15 @@ def drop_dollars(text: str) -> str:
     text = text.strip()
     for opening, closing in _WRAPPERS:
         inner = text[len(opening) : -len(closing)]
-        enclosed = text == opening + inner + closing and len(text) > len(opening + closing)
-        if enclosed and opening not in inner and closing not in inner:
+        is_enclosed = text == opening + inner + closing and len(text) > len(opening + closing)
+        if is_enclosed and opening not in inner and closing not in inner:
             return drop_dollars(inner)
     text = _TEXT.sub(_end_text_at_dollars, text.replace(r"\(", "$").replace(r"\)", "$"))
     parts = _DOLLARS.split(text)
     if len(parts) > 1 and len(re.findall(r"(?<!\\)\$", text.replace("$$", "$"))) % 2 == 0:
-        outside = [_WORDS.sub(lambda words: rf"\text{{{words[0]}}}", part) for part in parts[::2]]
+        texts = [_WORDS.sub(lambda words: rf"\text{{{words[0]}}}", part) for part in parts[::2]]
         text = "".join(
-            word + (r"\quad " + formula + r"\quad ") for word, formula in zip(outside, [*parts[1::2], ""], strict=True)
+            word + (r"\quad " + formula + r"\quad ") for word, formula in zip(texts, [*parts[1::2], ""], strict=True)
         ).removesuffix(r"\quad \quad ")
     return re.sub(r"(?<!\\)\$", r"\\$", text)
 
@@ -212,24 +212,24 @@ def unify_latex(text: str) -> str:
         text = pattern.sub(replacement, text)
     text = _GROUPED.sub(_join_digit_groups, text)
     text = _UNARY_PLUS.sub(r"\1", _SPACES.sub(lambda space: space[1] or " ", text))
-    text = _GOING_ON.sub(lambda each: rf"{each[1]}\overline{{{each[3] or each[4]}}}", text)
+    text = _GOING_ON.sub(lambda number: rf"{number[1]}\overline{{{number[3] or number[4]}}}", text)
     return _REPEATING.sub(_expand_repeating_decimal, _DOTTED.sub(r"\\overline{\1\2\3}", text)).strip()
 
 
 def _join_digit_groups(number: re.Match[str]) -> str:
     """Return a number without its separators; commas between brackets separate elements, not digits."""
     separators = {separator.strip() or " " for separator in _GROUP.findall(number[2])}
-    before = number.string[: number.start()]
-    bracketed = "," in separators and len(_OPENED.findall(before)) > len(_CLOSED.findall(before))
-    return number[1] + _GROUP.sub("", number[2]) if len(separators) == 1 and not bracketed else number[0]
+    prefix = number.string[: number.start()]
+    is_bracketed = "," in separators and len(_OPENED.findall(prefix)) > len(_CLOSED.findall(prefix))
+    return number[1] + _GROUP.sub("", number[2]) if len(separators) == 1 and not is_bracketed else number[0]
 
 
 def _expand_repeating_decimal(decimal: re.Match[str]) -> str:
-    whole, fixed, period = decimal[1] or "0", decimal[2], decimal[3]
-    if len(whole + fixed + period) > _LONGEST_NUMBER:
+    whole, fixed_digits, period = decimal[1] or "0", decimal[2], decimal[3]
+    if len(whole + fixed_digits + period) > _LONGEST_NUMBER:
         return decimal[0]
-    top = int(whole + fixed + period) - int(whole + fixed)
-    return rf"\frac{{{top}}}{{{'9' * len(period)}{'0' * len(fixed)}}}"
+    top = int(whole + fixed_digits + period) - int(whole + fixed_digits)
+    return rf"\frac{{{top}}}{{{'9' * len(period)}{'0' * len(fixed_digits)}}}"
 
 
 _STRESSING = (
@@ -243,7 +243,7 @@ _UPRIGHT_UNITS = re.compile(r"\\(?:mathrm|text|rm)\{\s*((?:[A-Za-z/\s]|\\cdot|\^
 _JOINED_UNITS = re.compile(r"\^|/|\\cdot")
 _COMMAND_END = re.compile(r"\\[A-Za-z]+$")
 _STRESS = re.compile(rf"\\(?:{_STRESSING})\s*\{{")
-FUNCTIONS = (
+FUNCTION_NAMES = (
     *("sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "log", "ln"),
     *("exp", "lg", "gcd", "lcm", "max", "min", "det"),
 )
@@ -254,7 +254,7 @@ _WORD_SIGNS = (
     (re.compile(r"(?<![A-Za-z\\])(?:infinity|infty|oo|inf)(?![A-Za-z])", re.IGNORECASE), r"\\infty "),
     (re.compile(r"(?<![A-Za-z\\])pi(?![A-Za-z])"), r"\\pi "),
     (re.compile(r"(?<![A-Za-z\\])sqrt\s*(?=[({\[\d])"), r"\\sqrt"),
-    (re.compile(rf"(?<![A-Za-z\\])({'|'.join(FUNCTIONS)})(?=[\s({{^_]|\d|$)"), r"\\\1 "),
+    (re.compile(rf"(?<![A-Za-z\\])({'|'.join(FUNCTION_NAMES)})(?=[\s({{^_]|\d|$)"), r"\\\1 "),
     (re.compile(r"\\(?:hat|vec|widehat)\s*\{?\s*\\?([ijk])(?:math)?(?![A-Za-z])\s*\}?"), r"\1"),
     (re.compile(r"\\sqrt\s*\(((?:[^()]|\([^()]*\))*)\)"), r"\\sqrt{\1}"),
 )
@@ -280,19 +280,19 @@ def unwrap_texts(text: str) -> str:
     """
     texts = list[str]()
 
-    def hide(wrapped: re.Match[str]) -> str:
-        content = wrapped[1] if wrapped[1] is not None else wrapped[2]
+    def hide(match: re.Match[str]) -> str:
+        content = match[1] if match[1] is not None else match[2]
         word = content.strip()
-        if word in FUNCTIONS:
+        if word in FUNCTION_NAMES:
             return rf"\{word} "
         upright = _INNER_WORDS.search(re.sub(r"\\[A-Za-z]+", "", content)) or word in UNIT_LETTERS
         if word and not re.search(r"[\w,;.:%$\\\0]", word):
             return hidden(content)
-        if wrapped[0].startswith((r"\mathbf", r"\boldsymbol", r"\bm", r"\mathit")) and word in UNIT_LETTERS:
+        if match[0].startswith((r"\mathbf", r"\boldsymbol", r"\bm", r"\mathit")) and word in UNIT_LETTERS:
             return word
         if not upright or "\0" in content:
             if len(word) == 1:
-                return " " * (_COMMAND_END.search(wrapped.string, 0, wrapped.start()) is not None) + word
+                return " " * (_COMMAND_END.search(match.string, 0, match.start()) is not None) + word
             return f" {content} " if "\\" in content else content
         if re.search(r"\d", content):
             return _WORDS.sub(lambda words: hidden(words[0]), content)
@@ -304,8 +304,8 @@ def unwrap_texts(text: str) -> str:
 
     text = _UPRIGHT_UNITS.sub(_separate_units, text)
     for _ in range(8):
-        text, changed = _WRAPPED.subn(hide, text)
-        if not changed:
+        text, count = _WRAPPED.subn(hide, text)
+        if not count:
             break
     text = _drop_stress_commands(re.sub(_SWITCHES, "", text))
     for pattern, replacement in _WORD_SIGNS:
@@ -338,16 +338,16 @@ def brace_arguments(text: str) -> str:
 
     """
     text = _SCRIPT.sub(r"\1{\2}", text)
-    written, end = "", 0
+    output, end = "", 0
     while command := _TAKES.search(text, end):
-        written += text[end : command.start()] + rf"\{command[1]}" + (command[2] or "")
+        output += text[end : command.start()] + rf"\{command[1]}" + (command[2] or "")
         end = command.end()
         for _ in range(_ARGUMENTS[command[1]]):
             argument, end = _read_argument(text, end)
             if end < 0:
-                return written + text[command.end() :]
-            written += argument
-    return written + text[end:]
+                return output + text[command.end() :]
+            output += argument
+    return output + text[end:]
 
 
 def _read_argument(text: str, start: int) -> tuple[str, int]:
@@ -363,7 +363,7 @@ def _read_argument(text: str, start: int) -> tuple[str, int]:
 
 
 def find_closing_brace(text: str, opening: int) -> int | None:
-    """Return where the brace at a place is closed; None where there is no brace, or it never closes."""
+    """Return the place at which a brace is closed; None where there is no brace, or it never closes."""
     depth = 0
     for brace in re.finditer(r"\\.|[{}]", text[opening:], re.DOTALL):
         depth += {"{": 1, "}": -1}.get(brace[0], 0)
@@ -394,5 +394,5 @@ def write_normal_form(text: str) -> str:
     text = re.sub(r"(\\text\{[^{}]*)\.\}$", r"\1}", text)
     while text.startswith("{") and find_closing_brace(text, 0) == len(text) - 1:
         text = text[1:-1].strip()
-    quoted = _QUOTED.fullmatch(text)
-    return quoted[2] if quoted else text
+    quotation = _QUOTED.fullmatch(text)
+    return quotation[2] if quotation else text

@@ -50,9 +50,9 @@ def read_normal_rational(text: str) -> Fraction | None:
     if fraction := _FRACTION.fullmatch(text) or _SLASHED.fullmatch(text):
         bottom = Fraction(fraction[3])
         return _apply_sign(fraction[1], Fraction(fraction[2]) / bottom) if bottom else None
-    if mixed := _MIXED.fullmatch(text):
-        top, bottom = int(mixed[3] or mixed[5]), int(mixed[4] or mixed[6])
-        return _apply_sign(mixed[1], int(mixed[2]) + Fraction(top, bottom)) if bottom else None
+    if mixed_number := _MIXED.fullmatch(text):
+        top, bottom = int(mixed_number[3] or mixed_number[5]), int(mixed_number[4] or mixed_number[6])
+        return _apply_sign(mixed_number[1], int(mixed_number[2]) + Fraction(top, bottom)) if bottom else None
     return None
 
 
@@ -64,7 +64,7 @@ def _apply_sign(sign: str, value: Fraction) -> Fraction:
     return -value if sign == "-" else value
 
 
-def is_within_tolerance(value: Fraction, expected: Fraction, tolerance: float = 0.0) -> bool:
+def is_within_tolerance(value: Fraction, target: Fraction, tolerance: float = 0.0) -> bool:
     """Whether a value lies within a relative tolerance of another; 0 asks for equality.
 
     Example:
@@ -72,4 +72,4 @@ def is_within_tolerance(value: Fraction, expected: Fraction, tolerance: float = 
         (False, True)
 
     """
-    return value == expected or abs(value - expected) <= Fraction(tolerance) * abs(expected)
+    return value == target or abs(value - target) <= Fraction(tolerance) * abs(target)

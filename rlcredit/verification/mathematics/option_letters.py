@@ -45,36 +45,36 @@ def is_same_option_letter(answer: str, reference: str, compare: AnswerEquality) 
     Behind a marked letter stands the text of the option, which may have letters and denials of its own: only a second
     *marked* letter is another choice.
     """
-    expected = _LETTER.fullmatch(reference)
-    chosen = _CHOICE.fullmatch(_drop_text_marks(answer))
-    if expected is None or chosen is None or chosen["letter"].upper() != expected[1]:
+    expected_letter = _LETTER.fullmatch(reference)
+    choice = _CHOICE.fullmatch(_drop_text_marks(answer))
+    if expected_letter is None or choice is None or choice["letter"].upper() != expected_letter[1]:
         return False
-    rest = chosen["rest"] if chosen["letter"].isupper() else chosen["rest"].swapcase()
-    if bool(chosen["open"]) > bool(chosen["close"]) or _chooses_otherwise(rest, expected[1]):
+    tail = choice["rest"] if choice["letter"].isupper() else choice["rest"].swapcase()
+    if bool(choice["open"]) > bool(choice["close"]) or _chooses_otherwise(tail, expected_letter[1]):
         return False
-    verdict = _VERDICT.match(rest)
+    verdict = _VERDICT.match(tail)
     if verdict and _is_rejected(verdict):
         return False
-    marked = chosen["keyword"] or chosen["close"] or chosen["mark"]
-    return bool(marked or verdict or _REASON.match(rest) or not re.search(r"\w", rest))
+    is_marked = choice["keyword"] or choice["close"] or choice["mark"]
+    return bool(is_marked or verdict or _REASON.match(tail) or not re.search(r"\w", tail))
 
 
 def _drop_text_marks(text: str) -> str:
     return " ".join(re.sub(r"\\text(?=\{)|\\quad|[{}]", " ", text).split())
 
 
-def _chooses_otherwise(rest: str, letter: str) -> bool:
+def _chooses_otherwise(tail: str, letter: str) -> bool:
     """Whether what follows a chosen letter hedges, or marks another letter."""
-    if _LETTERS_ONLY.fullmatch(rest):
-        return bool(set(re.findall(r"(?<![A-Za-z])[A-Ja-j](?![A-Za-z])", rest)) - {letter})
-    marked = _MARKED_LETTER.findall(_NO_CHOICE.sub("", rest))
-    return _HEDGE.match(rest) is not None or not {"".join(letters) for letters in marked} <= {letter}
+    if _LETTERS_ONLY.fullmatch(tail):
+        return bool(set(re.findall(r"(?<![A-Za-z])[A-Ja-j](?![A-Za-z])", tail)) - {letter})
+    marks = _MARKED_LETTER.findall(_NO_CHOICE.sub("", tail))
+    return _HEDGE.match(tail) is not None or not {"".join(letters) for letters in marks} <= {letter}
 
 
 def _is_rejected(verdict: re.Match[str]) -> bool:
     """Whether ``is wrong`` or ``is not right`` is said of a letter."""
-    denied = re.search(r"n't|\bnot\b", verdict[0], re.IGNORECASE) is not None
-    return denied != (verdict["word"].lower() in ("wrong", "incorrect", "false"))
+    is_denied = re.search(r"n't|\bnot\b", verdict[0], re.IGNORECASE) is not None
+    return is_denied != (verdict["word"].lower() in ("wrong", "incorrect", "false"))
 
 
 _SEPARATE_LETTERS = re.compile(r"(?:[\s,;&()\[\].]|\b(?:and|both|only|options?|choices?|answers?)\b)+", re.IGNORECASE)
@@ -83,8 +83,8 @@ _SEPARATE_LETTERS = re.compile(r"(?:[\s,;&()\[\].]|\b(?:and|both|only|options?|c
 def is_set_of_letters(reference: str) -> bool:
     """Whether a reference is several letters of multiple choice in their order: ``ACD``, ``A, C``."""
     letters = _read_letters(reference)
-    ordered = letters.isupper() and letters == "".join(sorted(set(letters)))
-    return len(letters) > 1 and ordered and not re.search(r"\([^()]*,", reference)
+    is_ordered = letters.isupper() and letters == "".join(sorted(set(letters)))
+    return len(letters) > 1 and is_ordered and not re.search(r"\([^()]*,", reference)
 
 
 def is_same_set_of_letters(answer: str, reference: str, compare: AnswerEquality) -> bool:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from rlcredit.verification.mathematics.equality import AnswerEquality
 from rlcredit.verification.mathematics.named_values import read_chain_value
 from rlcredit.verification.mathematics.numbers import read_normal_rational
-from rlcredit.verification.mathematics.units import DEGREES, PERCENT, Quantity, read_quantity
+from rlcredit.verification.mathematics.units import DEGREE_UNIT, PERCENT_UNIT, Quantity, read_quantity
 
 _LETTERS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|rho|sigma|phi|omega)")
 _ALIKE = {"lb": "gbp"}
@@ -41,12 +41,12 @@ def is_same_quantity(answer: str, reference: str, compare: AnswerEquality) -> bo
     theirs = read_amount(reference)
     answer = read_chain_value(answer, compare)
     ours = read_amount(answer)
-    named = read_normal_rational(reference) is None and _LETTERS.search(reference) is not None
-    in_radians = ours.unit == DEGREES and r"\pi" in reference
-    if ours.unit and not theirs.unit and (named or in_radians):
+    has_names = read_normal_rational(reference) is None and _LETTERS.search(reference) is not None
+    in_radians = ours.unit == DEGREE_UNIT and r"\pi" in reference
+    if ours.unit and not theirs.unit and (has_names or in_radians):
         # An upright letter is a unit beside a constant, and a name in a reference that has names.
         ours = Quantity(answer)
-    if theirs.unit == DEGREES and (ours.unit == "rad" or (not ours.unit and r"\pi" in ours.value)):
+    if theirs.unit == DEGREE_UNIT and (ours.unit == "rad" or (not ours.unit and r"\pi" in ours.value)):
         return compare.values.is_equal(ours.value, rf"\frac{{{theirs.value} \pi}}{{180}}")
     if not ours.unit and len(theirs.unit) == 1:
         # "5 m" is a product of two letters but beside a reference in metres.
@@ -55,10 +55,10 @@ def is_same_quantity(answer: str, reference: str, compare: AnswerEquality) -> bo
         return False
     units = [_ALIKE.get(unit, unit) for unit in (ours.unit, theirs.unit)]
     sizes = next(filter(set(units).issubset, _SIZES.values()), {})
-    if all(units) and units[0] != units[1] and PERCENT not in units and not sizes:
+    if all(units) and units[0] != units[1] and PERCENT_UNIT not in units and not sizes:
         return False
     factors = [ours.factor / theirs.factor * Fraction(sizes.get(units[0], 1)) / sizes.get(units[1], 1)]
-    if theirs.unit == PERCENT and not ours.unit and ours.factor == 1:
+    if theirs.unit == PERCENT_UNIT and not ours.unit and ours.factor == 1:
         factors.append(Fraction(1))
     return any(compare.values.is_equal(ours.value, theirs.value, factor) for factor in factors)
 
@@ -76,12 +76,12 @@ def read_amount(text: str) -> Quantity:
     words = re.sub(r",?\s+and\}", "}", re.sub(r"\\text\{,? ?and\}", " ", text))
     parts = [read_quantity(part.strip()) for part in _PARTS.split(words)]
     sizes = next(filter({part.unit for part in parts}.issubset, _SIZES.values()), {})
-    ordered = [sizes.get(part.unit, 0) for part in parts]
+    part_sizes = [sizes.get(part.unit, 0) for part in parts]
     values = [read_normal_rational(part.value) for part in parts]
-    if len(parts) < 2 or not all(ordered) or None in values or ordered != sorted(set(ordered), reverse=True):
+    if len(parts) < 2 or not all(part_sizes) or None in values or part_sizes != sorted(set(part_sizes), reverse=True):
         return read_quantity(text)
-    total = sum((value or 0) * part.factor * size for value, part, size in zip(values, parts, ordered, strict=True))
-    return Quantity(str(Fraction(total) / ordered[0]), unit=parts[0].unit)
+    total = sum((value or 0) * part.factor * size for value, part, size in zip(values, parts, part_sizes, strict=True))
+    return Quantity(str(Fraction(total) / part_sizes[0]), unit=parts[0].unit)
 
 
 def _is_unevaluated(answer: str, reference: str) -> bool:

@@ -10,8 +10,8 @@ from rlcredit.verification.mathematics.equality import AnswerEquality
 from rlcredit.verification.mathematics.named_values import drop_leading_name, is_variable, split_equation_sides
 from rlcredit.verification.mathematics.numbers import read_normal_rational
 from rlcredit.verification.mathematics.structure import (
-    BOTH,
-    EITHER,
+    AND_WORDS,
+    OR_WORDS,
     expand_plus_minus,
     has_matching_items,
     mark_conjunctions,
@@ -21,9 +21,9 @@ from rlcredit.verification.mathematics.structure import (
 )
 
 _REALS = re.compile(r"\\mathbb\s*\{?R\}?|(?:\\text\{)?(?:all )?(?:real numbers|reals)\}?", re.IGNORECASE)
-ORDER = re.compile(r"(\\(?:le|ge|ne)(?![A-Za-z])|<|>)")
-FLIPPED = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le", r"\ne": r"\ne"}
-MEMBER = re.compile(r"(\\?[A-Za-z](?:_\{\w+\})?)\s*\\in(?![A-Za-z])\s*(.+)", re.DOTALL)
+ORDER_SIGN = re.compile(r"(\\(?:le|ge|ne)(?![A-Za-z])|<|>)")
+FLIPPED_SIGNS = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le", r"\ne": r"\ne"}
+SET_MEMBER = re.compile(r"(\\?[A-Za-z](?:_\{\w+\})?)\s*\\in(?![A-Za-z])\s*(.+)", re.DOTALL)
 _BUILDER = re.compile(r"\\\{\s*\\?[A-Za-z]\s*(?:\\in\s*\\mathbb\s*\{?R\}?\s*)?(?:\\mid|\||:)\s*(.+)\\\}", re.DOTALL)
 _WITHOUT = re.compile(r"(.+?)\s*(?:\\setminus|\\backslash|(?<=\})\s*-)\s*(\\?\{.+\})", re.DOTALL)
 _EXCEPT = re.compile(
@@ -78,36 +78,36 @@ def read_range(text: str) -> NumberRange | None:
 
     """
     text = _REAL_NAME.sub("", text)
-    member = MEMBER.fullmatch(text)
+    member = SET_MEMBER.fullmatch(text)
     if member:
         text = member[2].strip()
     if builder := _BUILDER.fullmatch(text):
         text = builder[1].strip()
     text = _EXCEPT.sub(r"\\mathbb{R} \\setminus \\{\1\\}", text)
-    parts = split_outside_brackets(mark_conjunctions(text), [r"\cup", *EITHER])
+    parts = split_outside_brackets(mark_conjunctions(text), [r"\cup", *OR_WORDS])
     ranges = [_read_union_part(part) for part in parts]
-    known = [each for each in ranges if each is not None]
-    if len(known) < len(ranges):
+    spans = [span for span in ranges if span is not None]
+    if len(spans) < len(ranges):
         return None
-    names = frozenset[str]().union(*(each.names for each in known), [member[1]] if member else [])
+    names = frozenset[str]().union(*(span.names for span in spans), [member[1]] if member else [])
     names = frozenset() if builder else names
-    united = _unite_intervals([interval for each in known for interval in each.intervals])
-    return NumberRange(united, names) if united and (member is None or len(names) == 1) else None
+    pieces = _unite_intervals([interval for span in spans for interval in span.intervals])
+    return NumberRange(pieces, names) if pieces and (member is None or len(names) == 1) else None
 
 
 def _read_union_part(text: str) -> NumberRange | None:
-    if without := _WITHOUT.fullmatch(text):
-        whole = _read_union_part(without[1].strip())
-        return whole and _exclude_numbers(whole, split_list_items(re.sub(r"^\\?\{|\\?\}$", "", without[2])))
+    if exclusion := _WITHOUT.fullmatch(text):
+        whole = _read_union_part(exclusion[1].strip())
+        return whole and _exclude_numbers(whole, split_list_items(re.sub(r"^\\?\{|\\?\}$", "", exclusion[2])))
     if _REALS.fullmatch(text):
         return NumberRange([_ALL])
-    separators = [*BOTH, r"\cap", *([","] if ORDER.search(text) else [])]
+    separators = [*AND_WORDS, r"\cap", *([","] if ORDER_SIGN.search(text) else [])]
     parts = _list_exclusions(split_outside_brackets(text, separators))
     if len(parts) > 1:
         return _intersect_ranges([_read_union_part(part) for part in parts])
     if builder := _BUILDER.fullmatch(text):
         text = builder[1].strip()
-    if ORDER.search(text):
+    if ORDER_SIGN.search(text):
         return _read_inequality(text)
     name, *values = split_equation_sides(text)
     if len(values) == 1:
@@ -116,10 +116,10 @@ def _read_union_part(text: str) -> NumberRange | None:
     brackets = read_brackets(text)
     if brackets is None:
         return None
-    opening, inside, closing = brackets
-    ends = [end.removeprefix("+").strip() for end in split_outside_brackets(inside, ",;")]
+    opening, content, closing = brackets
+    ends = [end.removeprefix("+").strip() for end in split_outside_brackets(content, ",;")]
     if opening == r"\{":
-        return NumberRange([RealInterval("[", element, element, "]") for element in split_list_items(inside)])
+        return NumberRange([RealInterval("[", element, element, "]") for element in split_list_items(content)])
     if len(ends) != 2 or opening not in "([" or closing not in ")]":
         return None
     return NumberRange([RealInterval(opening, ends[0], ends[1], closing)])
@@ -127,17 +127,17 @@ def _read_union_part(text: str) -> NumberRange | None:
 
 def _list_exclusions(parts: Sequence[str]) -> list[str]:
     r"""Return ``x \ne 0``, ``\pm 2`` as ``x \ne 0``, ``x \ne 2`` and ``x \ne -2``; other parts as they are."""
-    name, excluded, first = parts[0].partition(r"\ne")
-    if not excluded or any(ORDER.search(part) for part in (name, first)):
+    name, sign, first_value = parts[0].partition(r"\ne")
+    if not sign or any(ORDER_SIGN.search(part) for part in (name, first_value)):
         return list(parts)
-    values = [first, *(part for part in parts[1:] if not ORDER.search(part))]
-    excluding = [rf"{name}\ne {each}" for value in values for each in expand_plus_minus(value)]
-    return excluding + [part for part in parts[1:] if ORDER.search(part)]
+    values = [first_value, *(part for part in parts[1:] if not ORDER_SIGN.search(part))]
+    excluding = [rf"{name}\ne {alternative}" for value in values for alternative in expand_plus_minus(value)]
+    return excluding + [part for part in parts[1:] if ORDER_SIGN.search(part)]
 
 
 def _read_inequality(text: str) -> NumberRange | None:
     """Return the numbers that a chain of comparisons of one name allows."""
-    sides = [side.strip() for side in ORDER.split(text)]
+    sides = [side.strip() for side in ORDER_SIGN.split(text)]
     values, signs = sides[::2], sides[1::2]
     if not all(values) or len(values) > 3 or (len(values) == 3 and len({sign in ("<", r"\le") for sign in signs}) > 1):
         return None
@@ -145,34 +145,34 @@ def _read_inequality(text: str) -> NumberRange | None:
         return None
     links = list(zip(values, signs, values[1:], strict=False))
     if len(values) == 3:
-        links[0] = (values[1], FLIPPED[signs[0]], values[0])
+        links[0] = (values[1], FLIPPED_SIGNS[signs[0]], values[0])
     return _intersect_ranges([_solve_link(*link) for link in links])
 
 
-def _solve_link(left: str, sign: str, right: str) -> NumberRange | None:
+def _solve_link(side: str, sign: str, limit: str) -> NumberRange | None:
     """Return the numbers for which one comparison holds; None where its one side is not linear in a name."""
-    if (size := _SIZE.fullmatch(left)) or _SIZE.fullmatch(right):
-        return _solve_distance(size[1], sign, right) if size else _solve_link(right, FLIPPED[sign], left)
-    if is_variable(left):
-        return NumberRange(_build_rays(sign, right), frozenset([left]))
-    if is_variable(right):
-        return NumberRange(_build_rays(FLIPPED[sign], left), frozenset([right]))
-    ours, theirs = read_linear(left), read_linear(right)
+    if (size := _SIZE.fullmatch(side)) or _SIZE.fullmatch(limit):
+        return _solve_distance(size[1], sign, limit) if size else _solve_link(limit, FLIPPED_SIGNS[sign], side)
+    if is_variable(side):
+        return NumberRange(_build_rays(sign, limit), frozenset([side]))
+    if is_variable(limit):
+        return NumberRange(_build_rays(FLIPPED_SIGNS[sign], side), frozenset([limit]))
+    ours, theirs = read_linear(side), read_linear(limit)
     if ours is None or theirs is None or bool(ours[2]) == bool(theirs[2]):
         return None
     if not ours[2]:
-        ours, theirs, sign = theirs, ours, FLIPPED[sign]
+        ours, theirs, sign = theirs, ours, FLIPPED_SIGNS[sign]
     end = str((theirs[1] - ours[1]) / ours[0])
-    return NumberRange(_build_rays(sign if ours[0] > 0 else FLIPPED[sign], end), frozenset([ours[2]]))
+    return NumberRange(_build_rays(sign if ours[0] > 0 else FLIPPED_SIGNS[sign], end), frozenset([ours[2]]))
 
 
-def _solve_distance(inside: str, sign: str, limit: str) -> NumberRange | None:
+def _solve_distance(content: str, sign: str, limit: str) -> NumberRange | None:
     """Return the numbers whose distance from another compares with a limit in a way."""
     number = read_normal_rational(limit)
     if number is not None and number < 0:
         return None
-    below = str(-number) if number is not None else f"-{limit}"
-    lower, upper = _solve_link(inside, FLIPPED[sign], below), _solve_link(inside, sign, limit)
+    negative_limit = str(-number) if number is not None else f"-{limit}"
+    lower, upper = _solve_link(content, FLIPPED_SIGNS[sign], negative_limit), _solve_link(content, sign, limit)
     if sign in ("<", r"\le", r"\ne"):
         return _intersect_ranges([lower, upper])
     return lower and upper and NumberRange(_unite_intervals(lower.intervals + upper.intervals), upper.names)
@@ -204,13 +204,13 @@ def read_linear(text: str) -> tuple[Fraction, Fraction, str] | None:
 
 def _build_rays(sign: str, end: str) -> list[RealInterval]:
     """Return the numbers that compare with one number in a way."""
-    below, above = RealInterval("(", f"-{_INFINITY}", end, ")"), RealInterval("(", end, _INFINITY, ")")
+    lower_ray, upper_ray = RealInterval("(", f"-{_INFINITY}", end, ")"), RealInterval("(", end, _INFINITY, ")")
     return {
-        "<": [below],
-        ">": [above],
-        r"\le": [below._replace(closing="]")],
-        r"\ge": [above._replace(opening="[")],
-        r"\ne": [below, above],
+        "<": [lower_ray],
+        ">": [upper_ray],
+        r"\le": [lower_ray._replace(closing="]")],
+        r"\ge": [upper_ray._replace(opening="[")],
+        r"\ne": [lower_ray, upper_ray],
     }[sign]
 
 
@@ -222,50 +222,50 @@ def measure_end(text: str) -> Fraction | float | None:
 
 def _unite_intervals(intervals: Iterable[RealInterval]) -> list[RealInterval]:
     """Return the intervals of a union, merged where one goes on where another ends."""
-    left, united = list(dict.fromkeys(intervals)), list[RealInterval]()
-    ends = [end for each in left for end in (each.low, each.high)]
+    pieces, union = list(dict.fromkeys(intervals)), list[RealInterval]()
+    ends = [end for piece in pieces for end in (piece.low, piece.high)]
     values = {end: value for end in ends if (value := measure_end(end)) is not None}
-    ordered = len(values) == len(set(ends))
-    if ordered:
-        if any(values[each.low] > values[each.high] for each in left):
-            return left
-        left.sort(key=lambda each: (values[each.low], each.opening != "["))
-    for each in left:
-        place = next((place for place, before in enumerate(united) if _goes_on(before, each, values)), None)
+    is_ordered = len(values) == len(set(ends))
+    if is_ordered:
+        if any(values[piece.low] > values[piece.high] for piece in pieces):
+            return pieces
+        pieces.sort(key=lambda piece: (values[piece.low], piece.opening != "["))
+    for piece in pieces:
+        place = next((place for place, union_piece in enumerate(union) if _goes_on(union_piece, piece, values)), None)
         if place is None:
-            united.append(each)
+            union.append(piece)
             continue
-        before = united[place]
-        highs = [(before.high, before.closing), (each.high, each.closing)]
-        high = max(highs, key=lambda end: (values[end[0]], end[1] == "]")) if ordered else highs[1]
-        united[place] = RealInterval(before.opening, before.low, *high)
-    return united
+        union_piece = union[place]
+        highs = [(union_piece.high, union_piece.closing), (piece.high, piece.closing)]
+        high = max(highs, key=lambda end: (values[end[0]], end[1] == "]")) if is_ordered else highs[1]
+        union[place] = RealInterval(union_piece.opening, union_piece.low, *high)
+    return union
 
 
-def _goes_on(before: RealInterval, after: RealInterval, values: dict[str, Fraction | float]) -> bool:
+def _goes_on(lower: RealInterval, upper: RealInterval, values: dict[str, Fraction | float]) -> bool:
     """Whether the second of two intervals begins where the first ends; earlier too, if both are of known numbers."""
-    if before.high == after.low or values.get(before.high, 0) == values.get(after.low, ""):
-        return before.closing == "]" or after.opening == "["
-    return all(end in values for end in before[1:3] + after[1:3]) and values[after.low] < values[before.high]
+    if lower.high == upper.low or values.get(lower.high, 0) == values.get(upper.low, ""):
+        return lower.closing == "]" or upper.opening == "["
+    return all(end in values for end in lower[1:3] + upper[1:3]) and values[upper.low] < values[lower.high]
 
 
 def _intersect_ranges(ranges: Sequence[NumberRange | None]) -> NumberRange | None:
-    """Return what several ranges of one name have in common; None where nothing is, or where that is not known."""
+    """Return the numbers in all of several ranges of one name; None if there are none, or that is not known."""
     common = NumberRange([_ALL])
-    for each in ranges:
-        if each is None:
+    for span in ranges:
+        if span is None:
             return None
-        pieces = [_intersect_pair(our, their) for our in common.intervals for their in each.intervals]
+        pieces = [_intersect_pair(our, their) for our in common.intervals for their in span.intervals]
         if None in pieces:
             return None
-        common = NumberRange([piece for piece in pieces if piece], common.names | each.names)
+        common = NumberRange([piece for piece in pieces if piece], common.names | span.names)
     return common if common.intervals and len(common.names) < 2 else None
 
 
 def _intersect_pair(ours: RealInterval, theirs: RealInterval) -> RealInterval | tuple[()] | None:
     """Return the numbers in both of two intervals; nothing if there is none, None if the order of ends is not known."""
-    low = _choose_end([(each.low, each.opening) for each in (ours, theirs)], upper=False)
-    high = _choose_end([(each.high, each.closing) for each in (ours, theirs)], upper=True)
+    low = _choose_end([(interval.low, interval.opening) for interval in (ours, theirs)], upper=False)
+    high = _choose_end([(interval.high, interval.closing) for interval in (ours, theirs)], upper=True)
     if low is None or high is None:
         return None
     lowest, highest = measure_end(low[0]), measure_end(high[0])
@@ -277,12 +277,12 @@ def _intersect_pair(ours: RealInterval, theirs: RealInterval) -> RealInterval | 
 def _choose_end(ends: Sequence[tuple[str, str]], upper: bool) -> tuple[str, str] | None:
     """Return the end of what two intervals have in common, with its bracket."""
     boundless = _INFINITY if upper else f"-{_INFINITY}"
-    bounded = [end for end in dict.fromkeys(ends) if end[0] != boundless] or list(ends[:1])
-    if len(bounded) == 1:
-        return bounded[0]
-    values = [value for end in bounded if (value := measure_end(end[0])) is not None]
-    strict = [(-value if upper else value, end[1] in "()") for value, end in zip(values, bounded, strict=False)]
-    return bounded[strict.index(max(strict))] if len(values) == len(bounded) else None
+    bounds = [end for end in dict.fromkeys(ends) if end[0] != boundless] or list(ends[:1])
+    if len(bounds) == 1:
+        return bounds[0]
+    values = [value for end in bounds if (value := measure_end(end[0])) is not None]
+    strict = [(-value if upper else value, end[1] in "()") for value, end in zip(values, bounds, strict=False)]
+    return bounds[strict.index(max(strict))] if len(values) == len(bounds) else None
 
 
 def _exclude_numbers(whole: NumberRange, left_out: Sequence[str]) -> NumberRange | None:
@@ -291,8 +291,8 @@ def _exclude_numbers(whole: NumberRange, left_out: Sequence[str]) -> NumberRange
 
 def is_number_range(reference: str) -> bool:
     """Whether a reference is a set of numbers that cannot be taken for a point: ``(1, 2)`` alone can."""
-    known = read_range(reference)
-    if known is None or all(each.low == each.high for each in known.intervals):
+    span = read_range(reference)
+    if span is None or all(interval.low == interval.high for interval in span.intervals):
         return False
     brackets = read_brackets(reference)
     return brackets is None or brackets[::2] != ("(", ")") or _INFINITY in brackets[1]
@@ -316,7 +316,7 @@ def _is_same_interval(ours: RealInterval, theirs: RealInterval, compare: AnswerE
 
 def is_inequality(reference: str) -> bool:
     """Whether a reference compares two sides, or more."""
-    return ORDER.search(reference) is not None
+    return ORDER_SIGN.search(reference) is not None
 
 
 def is_same_inequality(answer: str, reference: str, compare: AnswerEquality) -> bool:
@@ -330,12 +330,12 @@ def is_same_inequality(answer: str, reference: str, compare: AnswerEquality) -> 
 def _list_links(text: str) -> list[tuple[str, str, str]]:
     """Return the comparisons that a text makes, the lower side first; none if a side is missing."""
     links = list[tuple[str, str, str]]()
-    for part in split_outside_brackets(mark_conjunctions(text), [",", *BOTH]):
-        sides = [side.strip() for side in ORDER.split(part)]
+    for part in split_outside_brackets(mark_conjunctions(text), [",", *AND_WORDS]):
+        sides = [side.strip() for side in ORDER_SIGN.split(part)]
         if len(sides) < 3 or not all(sides):
             return []
         for low, sign, high in zip(sides[::2], sides[1::2], sides[2::2], strict=False):
-            links.append((high, FLIPPED[sign], low) if sign in (">", r"\ge") else (low, sign, high))
+            links.append((high, FLIPPED_SIGNS[sign], low) if sign in (">", r"\ge") else (low, sign, high))
     return links
 
 

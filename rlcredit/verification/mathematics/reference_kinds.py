@@ -1,7 +1,7 @@
 r"""Equality of an answer and its reference, by the kind of thing that the reference is.
 
-:data:`KINDS` lists the kinds in the order in which a reference is tried; the first that describes it compares.
-Containers compare their elements by the same rules. What is left in the end are single values.
+:data:`REFERENCE_KINDS` lists the kinds in the order in which a reference is tried; the first that describes it
+compares. Containers compare their elements by the same rules. What is left in the end are single values.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class ReferenceKind:
     is_same: Callable[[str, str, AnswerEquality], bool]
 
 
-KINDS: tuple[ReferenceKind, ...] = (
+REFERENCE_KINDS: tuple[ReferenceKind, ...] = (
     ReferenceKind("option letter", option_letters.is_option_letter, option_letters.is_same_option_letter),
     ReferenceKind("several option letters", option_letters.is_set_of_letters, option_letters.is_same_set_of_letters),
     ReferenceKind("date, time, score, ratio or range", dates.is_date_or_score, dates.is_same_date_or_score),
@@ -91,7 +91,7 @@ class KindEquality:
             return False
         if squeeze_blanks(answer) == squeeze_blanks(reference):
             return True
-        kind = next(kind for kind in KINDS if kind.describes(reference))
+        kind = next(kind for kind in REFERENCE_KINDS if kind.describes(reference))
         return kind.is_same(answer, reference, self)
 
 

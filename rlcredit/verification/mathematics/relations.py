@@ -12,7 +12,7 @@ from rlcredit.verification.mathematics.named_values import (
     split_equation_sides,
 )
 from rlcredit.verification.mathematics.structure import (
-    SEPARATORS,
+    LIST_MARKS,
     has_matching_items,
     mark_conjunctions,
     split_list_items,
@@ -27,8 +27,8 @@ _FUNCTION = re.compile(r"[fghy]\s*\(\s*x\s*\)")
 
 def is_equation(reference: str) -> bool:
     """Whether a reference has an equality sign, or several: a name with its value, or a curve."""
-    both = split_equation_sides(_write_identity_as_equation(reference))
-    return len(both) > 1 and all(both) and len(split_outside_brackets(mark_conjunctions(reference), SEPARATORS)) == 1
+    sides = split_equation_sides(_write_identity_as_equation(reference))
+    return len(sides) > 1 and all(sides) and len(split_outside_brackets(mark_conjunctions(reference), LIST_MARKS)) == 1
 
 
 def _write_identity_as_equation(text: str) -> str:
@@ -64,11 +64,11 @@ def _is_named_value(sides: Sequence[str]) -> bool:
     return is_single_name(sides[0]) or (len(sides) > 2 and not any(map(_NAME.search, sides[1:-1])))
 
 
-def _subtract_sides(both: Sequence[str]) -> str:
-    return f"({both[0]}) - ({both[1]})"
+def _subtract_sides(sides: Sequence[str]) -> str:
+    return f"({sides[0]}) - ({sides[1]})"
 
 
-INTEGERS = "Z"
+INTEGER_DOMAIN = "Z"
 _QUANTIFIER = re.compile(
     r"\s*,?\s*(?:\\text\{\s*,?\s*(?:where|for|with)[^{}]*\}\s*)?(?P<letter>[A-Za-z])\s*(?:\\in(?![A-Za-z])\s*"
     r"\\mathbb\s*\{?\s*(?P<domain>[ZNQR]\s*\}?\s*(?:[\^_]\{[^{}]*\})?)|\\text\{\s*(?:is )?(?:an|any) integer\s*\})\s*$"
@@ -79,7 +79,7 @@ _SHIFTS = ("{}", "(-{})", "({}+1)", "({}-1)", "(1-{})", "(-1-{})")
 
 
 def split_quantifier(text: str) -> tuple[str, str, str]:
-    r"""Return what a text says of a letter, the letter, and its domain; the text alone where it says nothing.
+    r"""Return a text without the domain of its letter, the letter, and the domain; the text alone if it names none.
 
     Example:
         >>> split_quantifier(r"x = 2k\pi, k \in \mathbb{Z}"), split_quantifier("x = 2")
@@ -88,10 +88,10 @@ def split_quantifier(text: str) -> tuple[str, str, str]:
     """
     if builder := _BUILDER.fullmatch(text):
         text = f"{builder[1].strip()}, {builder[2].strip()}"
-    found = _QUANTIFIER.search(text)
-    if found is None or not text[: found.start()].strip():
+    match = _QUANTIFIER.search(text)
+    if match is None or not text[: match.start()].strip():
         return text, "", ""
-    return text[: found.start()].strip(), found["letter"], re.sub(r"[\s{}]", "", found["domain"] or INTEGERS)
+    return text[: match.start()].strip(), match["letter"], re.sub(r"[\s{}]", "", match["domain"] or INTEGER_DOMAIN)
 
 
 def is_family(reference: str) -> bool:
@@ -108,7 +108,7 @@ def is_same_family(answer: str, reference: str, compare: AnswerEquality) -> bool
     names, values = _split_names_from_values(theirs)
     if our_names and names and our_names != names:
         return False
-    shifts = [shift.format(letter) for shift in (_SHIFTS if domain == INTEGERS else _SHIFTS[:1])]
+    shifts = [shift.format(letter) for shift in (_SHIFTS if domain == INTEGER_DOMAIN else _SHIFTS[:1])]
     return has_matching_items(
         our_values,
         values,
@@ -119,4 +119,4 @@ def is_same_family(answer: str, reference: str, compare: AnswerEquality) -> bool
 def _split_names_from_values(text: str) -> tuple[set[str], list[str]]:
     """Return the names in ``x = 2k, x = 3k``, and the values."""
     sides = [split_equation_sides(part) for part in split_list_items(text)]
-    return {side for both in sides for side in both[:-1]}, [both[-1] for both in sides]
+    return {side for equation in sides for side in equation[:-1]}, [equation[-1] for equation in sides]

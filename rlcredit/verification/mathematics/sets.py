@@ -14,7 +14,7 @@ from rlcredit.verification.mathematics.named_values import (
 )
 from rlcredit.verification.mathematics.ranges import is_number_range, is_same_number_range
 from rlcredit.verification.mathematics.structure import (
-    BOTH,
+    AND_WORDS,
     has_matching_items,
     has_same_items,
     has_same_items_in_order,
@@ -53,8 +53,8 @@ def is_same_set(answer: str, reference: str, compare: AnswerEquality) -> bool:
 def is_bracketed_tuple(reference: str) -> bool:
     """Whether a reference is a sequence in brackets, a point, a vector, an open interval; or a sum of unit vectors."""
     brackets = read_brackets(reference)
-    several = brackets is not None and brackets[0] != "{" and len(split_outside_brackets(brackets[1], ",;")) > 1
-    return several or bool(read_unit_vectors(reference))
+    has_several = brackets is not None and brackets[0] != "{" and len(split_outside_brackets(brackets[1], ",;")) > 1
+    return has_several or bool(read_unit_vectors(reference))
 
 
 _LABEL = re.compile(
@@ -78,7 +78,7 @@ def is_same_tuple(answer: str, reference: str, compare: AnswerEquality) -> bool:
     if brackets is None:
         return False
     if ours is None:
-        parts = [part for part in split_outside_brackets(mark_conjunctions(answer), [",", ";", *BOTH]) if part]
+        parts = [part for part in split_outside_brackets(mark_conjunctions(answer), [",", ";", *AND_WORDS]) if part]
         return has_same_items_in_order(parts, theirs, compare)
     return ours[::2] == brackets[::2] and has_same_items_in_order(_split_elements(answer), theirs, compare)
 
@@ -94,17 +94,17 @@ def is_same_list(answer: str, reference: str, compare: AnswerEquality) -> bool:
     if len(rows) == 1 and len(rows[0]) > 1:
         return has_same_items_in_order(rows[0], theirs, compare)
     answer = ", ".join(write_tuples(rows)) if len(rows) > 1 else drop_leading_name(answer)
-    found = read_brackets(answer)
-    if found is not None and found[0] != r"\{":
+    brackets = read_brackets(answer)
+    if brackets is not None and brackets[0] != r"\{":
         return False
-    ours = split_list_items(found[1] if found else answer)
+    ours = split_list_items(brackets[1] if brackets else answer)
     return all(ours) and has_same_items(ours, theirs, compare)
 
 
 def has_named_values(reference: str) -> bool:
     """Whether a reference names several values, or says that one is among some."""
-    known = read_assignments(reference)
-    return known is not None and (len(known) != 1 or len(known[0]) > 1 or r"\in" in reference)
+    assignments = read_assignments(reference)
+    return assignments is not None and (len(assignments) != 1 or len(assignments[0]) > 1 or r"\in" in reference)
 
 
 def is_same_assignment(answer: str, reference: str, compare: AnswerEquality) -> bool:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from rlcredit.verification.mathematics.equality import AnswerEquality
 
-S = TypeVar("S")
+E = TypeVar("E")
 
 _OPENING = {"(": ")", "[": "]", "{": "}", r"\{": r"\}", r"\langle": r"\rangle"}
 _TOKEN = re.compile(r"\\begin\s*\{[a-z*]+\}|\\end\s*\{[a-z*]+\}|\\text\{[^{}]*\}|\\[A-Za-z]+|\\.|.", re.DOTALL)
@@ -32,14 +32,14 @@ def split_outside_brackets(text: str, separators: Iterable[str]) -> list[str]:
         (['(1, 2)', '\\{3, 4\\}', '5'], ['[1,2)', '(3,4]'])
 
     """
-    wanted = set(separators)
+    marks = set(separators)
     parts, part, depth = list[str](), "", 0
     for token in _TOKEN.findall(text):
         if token in ("(", "[", "{", r"\{", r"\langle") or token.startswith(r"\begin"):
             depth += 1
         elif token in (")", "]", "}", r"\}", r"\rangle") or token.startswith(r"\end"):
             depth -= 1
-        if depth == 0 and token in wanted:
+        if depth == 0 and token in marks:
             parts.append(part.strip())
             part = ""
         else:
@@ -66,9 +66,9 @@ def read_brackets(text: str) -> tuple[str, str, str] | None:
     return (tokens[0], "".join(tokens[1:-1]).strip(), tokens[-1]) if depth == 0 else None
 
 
-BOTH = (r"\text{and}", r"\text{, and}")
-EITHER = (r"\text{or}", r"\text{, or}")
-SEPARATORS = (",", ";", *BOTH, *EITHER)
+AND_WORDS = (r"\text{and}", r"\text{, and}")
+OR_WORDS = (r"\text{or}", r"\text{, or}")
+LIST_MARKS = (",", ";", *AND_WORDS, *OR_WORDS)
 _BARE_JOINT = re.compile(r"(?<![A-Za-z\\{])(and|or)(?![A-Za-z}])")
 
 
@@ -85,7 +85,7 @@ def split_list_items(text: str) -> list[str]:
         (['1', '2', '3'], ['1 + \\sqrt{2}', '1 - \\sqrt{2}'])
 
     """
-    parts = split_outside_brackets(mark_conjunctions(text), SEPARATORS)
+    parts = split_outside_brackets(mark_conjunctions(text), LIST_MARKS)
     if len(parts) > 1:
         # "1, 2, and 3" has nothing between its last comma and its joint.
         parts = [part for place, part in enumerate(parts) if part or place in (0, len(parts) - 1)]
@@ -99,16 +99,16 @@ def expand_plus_minus(text: str) -> list[str]:
     return [re.sub(r"^\s*(?:\+|(-))\s*", r"\1", re.sub(r"\\[pm][mp](?![A-Za-z])", sign, text)) for sign in "+-"]
 
 
-def has_matching_items(answers: Sequence[S], references: Sequence[S], is_same: Callable[[S, S], bool]) -> bool:
+def has_matching_items(answers: Sequence[E], references: Sequence[E], is_same: Callable[[E, E], bool]) -> bool:
     """Whether each of some things has one that is the same, in whatever order."""
     if len(answers) != len(references):
         return False
-    left = list(answers)
+    remainder = list(answers)
     for reference in references:
-        place = next((place for place, answer in enumerate(left) if is_same(answer, reference)), None)
+        place = next((place for place, answer in enumerate(remainder) if is_same(answer, reference)), None)
         if place is None:
             return False
-        left.pop(place)
+        remainder.pop(place)
     return True
 
 

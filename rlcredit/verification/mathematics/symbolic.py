@@ -8,7 +8,7 @@ from typing import Any
 from rlcredit.verification.fault_attribution import judge_or_blame
 from rlcredit.verification.mathematics.agreement import has_constant_ratio, is_same_function
 from rlcredit.verification.mathematics.equality import UndecidedError, UnreadableReferenceError
-from rlcredit.verification.mathematics.expressions import SEVERAL, ExactEquality
+from rlcredit.verification.mathematics.expressions import LIST_FUNCTION, ExactEquality
 from rlcredit.verification.mathematics.reference_kinds import is_equal_answer
 from rlcredit.verification.worker_process import import_submodules, warm_up_judge
 
@@ -99,7 +99,7 @@ def _parse_reference(text: str) -> Any:
 
 
 _REWRITTEN = (
-    (SEVERAL, r"\1(\2)"),
+    (LIST_FUNCTION, r"\1(\2)"),
     (re.compile(r"\\text\{\s*([^{}]*?)\s*\}"), r"\1"),
     (re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)"), r"\1 \\cdot 10^{\2}"),
     (re.compile(r"(\d+(?:\.\d+)?|[A-Za-z]|\\[a-z]+ ?)\s*\^\{\\circ\}"), r"(\1 \\cdot \\frac{\\pi}{180})"),
@@ -129,9 +129,9 @@ def _make_parser() -> Any:
 
     class Parser(latex2sympy2._Latex2Sympy):
         def convert_postfix_list(self, arr: Any, i: int = 0) -> Any:
-            first = self.convert_postfix(arr[i]) if i < len(arr) - 1 else None
-            rest = self.convert_postfix_list(arr, i + 1) if isinstance(first, sympy.Integer) else None
-            return self.mul_flat(first, rest) if isinstance(rest, sympy.Expr) else super().convert_postfix_list(arr, i)
+            head = self.convert_postfix(arr[i]) if i < len(arr) - 1 else None
+            tail = self.convert_postfix_list(arr, i + 1) if isinstance(head, sympy.Integer) else None
+            return self.mul_flat(head, tail) if isinstance(tail, sympy.Expr) else super().convert_postfix_list(arr, i)
 
     return Parser(None, None, False, config=latex2sympy2.ConversionConfig(lowercase_symbols=False))
 
@@ -158,23 +158,21 @@ def is_same_value(ours: Any, theirs: Any) -> bool:
     import sympy  # noqa: PLC0415
 
     if isinstance(ours, sympy.MatrixBase) or isinstance(theirs, sympy.MatrixBase):
-        both = (
-            isinstance(ours, sympy.MatrixBase) and isinstance(theirs, sympy.MatrixBase) and ours.shape == theirs.shape
-        )
-        return both and all(is_same_value(our, their) for our, their in zip(ours.flat(), theirs.flat(), strict=True))
+        fit = isinstance(ours, sympy.MatrixBase) and isinstance(theirs, sympy.MatrixBase) and ours.shape == theirs.shape
+        return fit and all(is_same_value(our, their) for our, their in zip(ours.flat(), theirs.flat(), strict=True))
     if not (isinstance(ours, sympy.Expr) and isinstance(theirs, sympy.Expr)):
         return bool(ours == theirs)
     ours, theirs = ours.doit(), theirs.doit()
     if ours == theirs:
         return True
-    undefined = {sympy.nan, sympy.zoo, sympy.oo, -sympy.oo}
-    if ours in undefined or theirs in undefined:
+    undefined_values = {sympy.nan, sympy.zoo, sympy.oo, -sympy.oo}
+    if ours in undefined_values or theirs in undefined_values:
         return False
     difference = ours - theirs
     if difference.is_Rational:
         return bool(difference == 0)
-    same = is_same_function(ours, theirs)
-    return bool(sympy.simplify(difference) == 0) if same is None else same
+    is_same = is_same_function(ours, theirs)
+    return bool(sympy.simplify(difference) == 0) if is_same is None else is_same
 
 
 def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
@@ -186,18 +184,10 @@ def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
     proportional = has_constant_ratio(ours, theirs, positive)
     if proportional or positive:
         return proportional
-    our_top, their_top = (sympy.numer(sympy.together(each)) for each in (ours, theirs))
+    our_top, their_top = (sympy.numer(sympy.together(expression)) for expression in (ours, theirs))
     return has_constant_ratio(our_top, their_top, positive)
 
 
 def _is_near_reference(ours: Any, theirs: Any, tolerance: float) -> bool:
-    value, expected = complex(ours.evalf()), complex(theirs.evalf())
-    return abs(value - expected) <= tolerance * abs(expected)
-
-
-def blame_answer_or_judge(judged: Callable[[], bool]) -> float | None:
-    """Return the score of an answer on which the judge raised: 0 if the reference alone passes, else None."""
-    try:
-        return 0.0 if judged() else None
-    except Exception:  # noqa: BLE001  (the judge is at fault)
-        return None
+    value, target = complex(ours.evalf()), complex(theirs.evalf())
+    return abs(value - target) <= tolerance * abs(target)

@@ -42,10 +42,10 @@ _DOUBT = re.compile(
 
 def _is_reasoned(answer: str, word: str) -> bool:
     """Whether an answer says yes, no, true or false, and then why, without doubt and without the opposite."""
-    reasoned = _REASONED.fullmatch(answer)
-    if word not in _OPPOSITES or reasoned is None or reasoned[1] != word:
+    match = _REASONED.fullmatch(answer)
+    if word not in _OPPOSITES or match is None or match[1] != word:
         return False
-    return not _DOUBT.search(reasoned[2]) and not re.search(rf"\b{_OPPOSITES[word]}\b", reasoned[2])
+    return not _DOUBT.search(match[2]) and not re.search(rf"\b{_OPPOSITES[word]}\b", match[2])
 
 
 _NOUN = r"(?:solutions?|roots?)"
@@ -76,7 +76,7 @@ _SUBJECT = re.compile(
 
 
 def read_absence(text: str) -> str:
-    """Return which absence of an answer a text states, one of ``_ABSENCES``; nothing if it states none."""
+    """Return the absence of an answer that a text states, one of ``_ABSENCES``; nothing if it states none."""
     words = " ".join(re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text).replace("\\quad", " ").split())
     for name, pattern in _ABSENT.items():
         absent = pattern.fullmatch(words.casefold().replace("\\infty", ""))

@@ -26,13 +26,8 @@ acre|hectare ha|sqft|cc|unit|cd|lm|lx|bpm|people person|man men|woman women|chil
 tooth teeth|mouse mice|goose geese|box
 dollar usd|cent|euro eur|gbp|rupee rs inr|yen jpy|yuan rmb cny|won krw|peso|franc|ruble rub|penny pence|quid|buck
 """
-_CANONICAL = {
-    name: names[0]
-    for line in _UNITS.split("\n")
-    for group in line.split("|")
-    if (names := group.split())
-    for name in names
-}
+_SPELLINGS = [group.split() for group in re.split(r"[|\n]", _UNITS)]
+_CANONICAL = {name: names[0] for names in _SPELLINGS for name in names}
 _CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble"} | {
     **{"₩": "won", "¢": "cent"}
 }
@@ -106,7 +101,7 @@ _NOT_ALONE = re.compile(
 )
 """What a value with a unit has not: further words, values or relations."""
 
-PERCENT, DEGREES = "percent", "deg"
+PERCENT_UNIT, DEGREE_UNIT = "percent", "deg"
 """Names of the units that are a hundredth, and a part of pi."""
 
 
@@ -148,7 +143,7 @@ def read_quantity(text: str) -> Quantity:
         text = text[: trailing.start()].strip()
     value, factor, unit = _split_unit_words(text)
     if value.endswith("%") and not unit:
-        value, factor, unit = value.removesuffix("%").strip(), factor / 100, PERCENT
+        value, factor, unit = value.removesuffix("%").strip(), factor / 100, PERCENT_UNIT
     if not value or (currency and unit not in ("", currency)) or _NOT_ALONE.search(value):
         return Quantity(text)
     return Quantity(value, factor, currency or unit)
@@ -175,7 +170,7 @@ def _split_unit_words(text: str) -> tuple[str, Fraction, str]:
     if pieces[:1] == ["of"]:
         pieces = pieces[1:]
     if not pieces:
-        return value, factor, PERCENT if percent else ""
+        return value, factor, PERCENT_UNIT if percent else ""
     unit = _read_unit_name(pieces, value)
     return whole if unit is None else (value, factor, unit)
 
@@ -196,9 +191,9 @@ def _read_unit_name(pieces: list[str], value: str) -> str | None:
     """Return the name of a unit; None if it is none."""
     if len(pieces) > _MOST_WORDS:
         return None
-    names, raised, head = list[str](), "", False
+    names, power, head = list[str](), "", False
     for place, piece in enumerate(pieces):
-        word, last = piece.lower(), place == len(pieces) - 1
+        word, is_last = piece.lower(), place == len(pieces) - 1
         if piece == r"^{\circ}":
             names.append("deg")
             head = True
@@ -206,19 +201,19 @@ def _read_unit_name(pieces: list[str], value: str) -> str | None:
             names[-1] = {"C": "celsius", "F": "fahrenheit"}[piece]
         elif piece.startswith("^") and names:
             names[-1] += piece.strip("^{}")
-        elif word in _POWER_WORDS and (names or not last):
-            raised = _POWER_WORDS[word]
-            names[-1:] = [names[-1] + raised] if last else names[-1:]
-        elif piece == "/" or (word in ("per", "of") and head and not last):
+        elif word in _POWER_WORDS and (names or not is_last):
+            power = _POWER_WORDS[word]
+            names[-1:] = [names[-1] + power] if is_last else names[-1:]
+        elif piece == "/" or (word in ("per", "of") and head and not is_last):
             names.append("/" if word == "per" else word)
         else:
-            ends = last or pieces[place + 1].lower() in ("/", "per", "of") or pieces[place + 1].startswith("^")
+            ends = is_last or pieces[place + 1].lower() in ("/", "per", "of") or pieces[place + 1].startswith("^")
             name = _read_unit_noun(piece, head=ends and not head, value=value)
             if name is None:
                 return None
             head |= ends
-            names.append(name + raised)
-            raised = ""
+            names.append(name + power)
+            power = ""
     return " ".join(names).replace(" / ", "/") if head else None
 
 

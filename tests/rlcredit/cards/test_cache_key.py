@@ -16,7 +16,7 @@ class OwnScale(CreditOperator, reads="advantages", writes="advantages"):
 """
 CONTENT = {
     "model": {"policy": {"path": "policy"}},
-    "data": {"class_path": "JSONL", "init_args": {"train": "questions.jsonl"}},
+    "data": {"class_path": "Records", "init_args": {"path": "questions.jsonl"}},
     "trainer": {"default_root_dir": "runs", "callbacks": ["GRPO", "own_scale.OwnScale"]},
 }
 FILES = {

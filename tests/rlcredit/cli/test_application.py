@@ -294,7 +294,7 @@ def test_a_mistake_on_the_command_line_gets_one_too(capsys, arguments, message):
 
 def test_a_malformed_file_stops_the_run_before_it_begins(capsys, tmp_path):
     (tmp_path / "train.jsonl").write_text('{"prompt": "2+2"}\n')
-    (tmp_path / "data.yaml").write_text("data: {class_path: JSONL, init_args: {train: train.jsonl}}")
+    (tmp_path / "data.yaml").write_text("data: {class_path: Records, init_args: {path: train.jsonl}}")
     with pytest.raises(SystemExit):
         run_lightning_command(
             [

@@ -93,7 +93,7 @@ def test_the_schedule_has_the_steps_and_questions_of_the_run(schedule, table, se
 def test_of_questions_that_were_not_read_the_most_is_said(schedule, table, tmp_path):
     assert schedule().endswith("every 20 steps 512 held-out questions x 4 completions")  # as many as are generated
     assert schedule("--data.init_args.validation_size=null").endswith("512 held-out questions x 4 completions")
-    hub = ("--data=HubDataset", "--data.init_args.path=nobody/knows")
+    hub = ("--data=Records", "--data.init_args.path=nobody/knows")
     assert schedule(*hub).endswith("every 20 steps at most 512 held-out questions x 4 completions")
     other = tmp_path / "other.yaml"
     other.write_text(f"data: {{class_path: Records, init_args: {{path: {table}}}}}")

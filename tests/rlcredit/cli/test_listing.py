@@ -9,7 +9,7 @@ def test_everything_that_can_be_named_is_listed_with_a_sentence(capsys):
     shown = capsys.readouterr().out
     for operator in find_operator_classes():
         assert f"  {operator.__name__} " in shown
-    for name in ("GSPO", "ReasoningGym", "JSONL", "sepa_paper/c1_grpo.yaml", "qwen3_4b.yaml", "tiny_smoke.yaml"):
+    for name in ("GSPO", "ReasoningGym", "Records", "sepa_paper/c1_grpo.yaml", "qwen3_4b.yaml", "tiny_smoke.yaml"):
         assert f"  {name} " in shown
     assert "  PolicyLoss" not in shown
     assert max(map(len, shown.splitlines())) <= WIDTH

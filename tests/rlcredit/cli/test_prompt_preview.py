@@ -7,7 +7,7 @@ from rlcredit.cli.application import run_lightning_command
 from rlcredit.cli.prompt_preview import preview_first_prompt
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PromptError, PromptFormat
-from rlcredit.verification.answer_formats import FORMATS, find_final_answer, state_answer
+from rlcredit.verification.answer_formats import MARKED_FORMATS, find_final_answer, state_answer
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
 
@@ -29,7 +29,7 @@ def test_the_prompt_is_shown_with_its_special_tokens_and_answers_with_their_verd
     right = [line.split(None, 1)[1] for line in judged if line.startswith("  right ")]
     assert right == state_answer(example.answer, task.answer_formats)
     assert next(line for line in judged if "I do not know." in line).startswith("  no answer found ")
-    assert len(judged) == len(FORMATS) + 2
+    assert len(judged) == len(MARKED_FORMATS) + 2
 
 
 def policy_tokenizer():
@@ -43,7 +43,7 @@ def test_what_cannot_be_written_is_said_by_the_name_that_was_given(task):
         list(preview_first_prompt(Policy(prompt=PromptFormat(thinking=True)), task))
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", MARKED_FORMATS)
 def test_a_statement_is_read_as_the_answer_it_states(name):
     for answer in ("7", r"\frac{1}{2}", "-19"):
         [text] = state_answer(answer, (name,))
@@ -56,7 +56,7 @@ def test_explain_shows_it_when_asked(tmp_path, monkeypatch, capsys):
     run_lightning_command(["explain", "--show_prompt", f"--config={TINY}", "--data.init_args.train_size=16"])
     shown = capsys.readouterr().out
     assert "first prompt, 26 tokens, special ones: <|im_end|>, <|im_start|>\n  | <|im_start|>user\n" in shown
-    assert shown.count("  right ") == len(FORMATS)
+    assert shown.count("  right ") == len(MARKED_FORMATS)
     assert list(tmp_path.iterdir()) == []
 
 

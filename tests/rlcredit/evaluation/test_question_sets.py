@@ -25,7 +25,7 @@ def test_more_questions_than_a_file_asks_for_begin_with_the_same(tasks):
 def test_a_file_with_fewer_says_how_many(here):
     lines = [f'{{"prompt": "{n} + 1?", "answer": {n + 1}}}' for n in range(60)]
     (here / "q.jsonl").write_text("\n".join(lines))
-    (here / "own.yaml").write_text("data: {class_path: JSONL, init_args: {train: q.jsonl, prompts_per_step: 1}}")
+    (here / "own.yaml").write_text("data: {class_path: Records, init_args: {path: q.jsonl, prompts_per_step: 1}}")
     found = read_question_set(Path("own.yaml"), "all").size
     assert 2 <= found < 20
     with pytest.raises(ValueError, match=f"own holds out only {found} questions, not 50. Say --questions all"):
@@ -39,7 +39,7 @@ def test_a_file_with_fewer_says_how_many(here):
         ("data: {class_path: ReasoningGym, init_args: {name: chain_summ}}", "a.yaml.*no data set 'chain_summ'"),
         ("data: {class_path: ReasoningGym, init_args: {nme: chain_sum}}", "a.yaml.*nme"),
         ("data: {class_path: Nothing}", "a.yaml.*Nothing"),
-        ("data: {class_path: JSONL, init_args: {train: none.jsonl}}", "a.yaml.*none.jsonl cannot be read"),
+        ("data: {class_path: Records, init_args: {path: none.jsonl}}", "a.yaml.*none.jsonl cannot be read"),
     ],
 )
 def test_a_file_that_describes_no_task_is_refused_by_name(here, content, message):

@@ -66,7 +66,7 @@ def refused(capsys, command, *arguments):
 @pytest.mark.parametrize("command", ["explain", "fit", "validate"])
 def test_thirty_billion_weights_do_not_fit_into_24_gib(command, machine, capsys, tmp_path):
     machine(24 * GIB)
-    (tmp_path / "q.yaml").write_text("data: {class_path: JSONL, init_args: {train: q.jsonl, prompts_per_step: 1}}")
+    (tmp_path / "q.yaml").write_text("data: {class_path: Records, init_args: {path: q.jsonl, prompts_per_step: 1}}")
     (tmp_path / "q.jsonl").write_text("".join(f'{{"prompt": "1 + {n}", "answer": {n + 1}}}\n' for n in range(60)))
     data = [] if command == "explain" else ["--config=q.yaml"]
     error = refused(capsys, command, *model("qwen3_30b.yaml"), *data)

@@ -8,7 +8,7 @@ from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PromptError, PromptFormat
 from rlcredit.preflight.prompts import refuse_unreadable_prompts
-from rlcredit.tasks import JSONL
+from rlcredit.tasks import Records
 from rlcredit.training.module import PolicyModule
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
@@ -18,7 +18,7 @@ def questions(folder, longest):
     lines = [f'{{"prompt": "{n} + 1", "answer": {n + 1}}}' for n in range(40)]
     path = folder / "questions.jsonl"
     path.write_text("\n".join([*lines, f'{{"prompt": "{"1" * longest}", "answer": 1}}']), encoding="utf-8")
-    task = JSONL(path, prompts_per_step=2)
+    task = Records(str(path), prompts_per_step=2)
     task.setup()
     return task
 
@@ -40,13 +40,13 @@ def test_all_that_is_too_long_is_counted_and_a_limit_offered(tmp_path):
     path.write_text(
         "".join(f'{{"prompt": "{text} {n}", "answer": 1}}\n' for n, text in enumerate(asked)), encoding="utf-8"
     )
-    task = JSONL(path, prompts_per_step=2)
+    task = Records(str(path), prompts_per_step=2)
     task.setup()
     with pytest.raises(PromptError, match="Too long are 4 of 44 prompts") as refused:
         refuse_unreadable_prompts(module(), task)
     assert f"{path}, line 44: " in str(refused.value)
     assert "data.init_args.max_question_characters: 602 to leave out 4 questions" in str(refused.value)
-    shorter = JSONL(path, prompts_per_step=2, max_question_characters=602)
+    shorter = Records(str(path), prompts_per_step=2, max_question_characters=602)
     shorter.setup()
     assert len(shorter.train_set) + len(shorter.held_out_set) == 40
     refuse_unreadable_prompts(module(), shorter)
@@ -57,7 +57,7 @@ def test_a_shorter_question_with_more_tokens_is_found_before_the_run(tmp_path, m
     path = tmp_path / "q.jsonl"
     asked = [*(f"{n} + 1" for n in range(40)), "1" * 800, "\u00e9" * 600]
     path.write_text("".join(f'{{"prompt": "{text}", "answer": 1}}\n' for text in asked), encoding="utf-8")
-    task = JSONL(path, prompts_per_step=2)
+    task = Records(str(path), prompts_per_step=2)
     task.setup()
     with pytest.raises(PromptError, match=r"line 42: .*Too long are 1 of 42"):
         refuse_unreadable_prompts(module(), task)

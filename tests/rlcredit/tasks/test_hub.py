@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.tasks import JSONL
+from rlcredit.tasks import Records
 
 GOOD = "".join(f'{{"prompt": "{n} + 1 =", "answer": {n + 1}}}\n' for n in range(40)).encode()
 
@@ -31,7 +31,7 @@ GOOD = "".join(f'{{"prompt": "{n} + 1 =", "answer": {n + 1}}}\n' for n in range(
 def test_a_line_that_is_no_question_is_named(tmp_path, line, message):
     (tmp_path / "train.jsonl").write_bytes(GOOD + line + b"\n")
     with pytest.raises(ValueError, match=r"train\.jsonl, line 41: ") as refused:
-        JSONL(tmp_path / "train.jsonl").setup()
+        Records(str(tmp_path / "train.jsonl")).setup()
     assert message in str(refused.value)
 
 
@@ -40,16 +40,17 @@ def test_training_without_a_held_out_question_is_refused(tmp_path):
     train.write_bytes(b'{"prompt": "4 - 1 =", "answer": 3}\n' * 9)
     validation.write_bytes(b"\n")
     with pytest.raises(ValueError, match=r"no question is held out; it has one alone"):
-        JSONL(train, prompts_per_step=1).setup()
+        Records(str(train), prompts_per_step=1).setup()
     with pytest.raises(ValueError, match=r"validation.jsonl: there is no question in it"):
-        JSONL(train, validation, prompts_per_step=1).setup()
+        Records(str(train), str(validation), prompts_per_step=1).setup()
 
 
 def test_a_file_that_is_none_is_named(tmp_path):
+    (tmp_path / "folder.jsonl").mkdir()
     for name, reason in {
-        "": "Is a directory",
+        "folder": "Is a directory",
         "none": "No such file or directory",
         "x" * 300: "File name too long",
     }.items():
         with pytest.raises(ValueError, match=reason):
-            JSONL(tmp_path / name).setup()
+            Records(str(tmp_path / f"{name}.jsonl")).setup()

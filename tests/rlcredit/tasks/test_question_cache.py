@@ -65,7 +65,7 @@ def test_files_and_all_of_them_together_have_a_largest_size(monkeypatch):
     for seed in range(4):
         assert cache_questions({"seed": seed}, SETS)
         os.utime(question_cache._build_cache_path({"seed": seed}), (seed, seed))
-    monkeypatch.setattr(question_cache, "ALL", 3 * files()[0].stat().st_size)
+    monkeypatch.setattr(question_cache, "MAX_CACHE_BYTES", 3 * files()[0].stat().st_size)
     assert cache_questions({"seed": 9}, SETS)
     assert [load_cached_questions({"seed": seed}) is not None for seed in (0, 1, 2, 3, 9)] == [
         False,
@@ -74,7 +74,7 @@ def test_files_and_all_of_them_together_have_a_largest_size(monkeypatch):
         True,
         True,
     ]
-    monkeypatch.setattr(question_cache, "LARGEST", 10)
+    monkeypatch.setattr(question_cache, "MAX_CACHE_FILE_BYTES", 10)
     assert load_cached_questions({"seed": 9}) is None
     assert not cache_questions(KEY, SETS)
 
@@ -84,7 +84,7 @@ def test_questions_that_take_long_are_generated_once_and_announced(monkeypatch, 
     plain = ReasoningGym("spiral_matrix", **sizes)
     plain.setup()
     assert files() == []
-    for name, value in (("WORTH_KEEPING", 0), ("PATIENCE", -1), ("EVERY", 0)):
+    for name, value in (("WORTH_KEEPING", 0), ("PATIENCE_SECONDS", -1), ("REPORT_SECONDS", 0)):
         monkeypatch.setattr(reasoning_gym, name, value)
     first = ReasoningGym("spiral_matrix", **sizes)
     first.setup()

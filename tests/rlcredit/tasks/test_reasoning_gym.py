@@ -8,7 +8,7 @@ from reasoning_gym.factory import DATASETS
 from rlcredit.tasks import ReasoningGym
 from tests.slow_cases import mark_others_slow
 
-TABLE = Path(__file__).parents[3] / "docs" / "results" / "reasoning_gym.csv"
+TABLE = Path(__file__).parents[3] / "studies" / "machinery" / "results" / "reasoning_gym.csv"
 
 
 NAMES = ("leg_counting", "number_sorting", "coin_flip", "time_intervals", "base_conversion")

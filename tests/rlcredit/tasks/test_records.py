@@ -10,7 +10,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 from fuzz_mutations import damage_bytes
 
-from rlcredit.tasks import JSONL, HubDataset, Records
+from rlcredit.tasks import JSONL, Records
 from rlcredit.tasks.example import Shot
 from rlcredit.verification.verifiers import Verdict
 
@@ -122,11 +122,11 @@ def test_one_split_may_be_trained_on_or_held_out(tmp_path):
 
 def test_no_split_is_read_that_is_not_asked_for(tmp_path):
     parts = DatasetDict(train=Dataset.from_list([{"question": "", "answer": ""}]), test=Dataset.from_list(ROWS))
-    task = HubDataset(str(saved(tmp_path / "q", parts)))
+    task = Records(str(saved(tmp_path / "q", parts)), validation_split="test")
     task.setup("validate")
     assert len(task.held_out_set) == len(ROWS)
     with pytest.raises(ValueError, match="split train, row 0: column `question` must be a non-empty text"):
-        HubDataset(str(tmp_path / "q")).setup()
+        Records(str(tmp_path / "q"), validation_split="test").setup()
 
 
 def test_of_a_set_too_small_for_chance_those_with_the_smallest_hash_are_held_out(tmp_path, capsys):
@@ -300,17 +300,17 @@ def test_a_damaged_csv_file_is_read_or_refused(tmp_path):
     assert [message for message in messages if str(path) not in message and "data.prompts_per" not in message] == []
 
 
-def test_the_older_classes_read_as_before(tmp_path):
-    (tmp_path / "questions").write_text("\n".join(json.dumps({"prompt": f"{n}?", "answer": n}) for n in NUMBERS))
-    task = JSONL(tmp_path / "questions", prompts_per_step=2)
+def test_a_recorded_run_finds_its_file_under_the_former_name(tmp_path):
+    (tmp_path / "q.jsonl").write_text("\n".join(json.dumps({"prompt": f"{n}?", "answer": n}) for n in NUMBERS))
+    task = JSONL(train=tmp_path / "q.jsonl", validation=None, prompts_per_step=2)
     task.setup()
     assert len(task.train_set) + len(task.held_out_set) == len(NUMBERS)
 
 
-def test_lines_of_json_keep_their_columns_whatever_others_there_are(tmp_path):
+def test_several_columns_that_may_be_meant_are_told_apart_by_name(tmp_path):
     line = '{"prompt": "1 + 1", "answer": 2, "problem": "a", "final_answer": 3}'
     (tmp_path / "a.jsonl").write_text(f"{line}\n" + '{"prompt": "1 + 2", "answer": 3}\n')
-    task = JSONL(tmp_path / "a.jsonl", validation_size=1)
+    task = Records(str(tmp_path / "a.jsonl"), question="prompt", answer="answer", validation_size=1)
     assert ("1 + 1", "2") in [(each.question, each.answer) for part in task.examples() for each in part]
     with pytest.raises(ValueError, match="may be in `prompt` or `problem`"):
         Records(str(tmp_path / "a.jsonl")).examples()
@@ -394,7 +394,7 @@ def test_a_path_may_begin_at_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     lines(tmp_path / "q.jsonl", *ROWS)
     assert len(every("~/q.jsonl")) == len(ROWS)
-    task = JSONL("~/q.jsonl", "~/q.jsonl")
+    task = Records("~/q.jsonl", "~/q.jsonl")
     assert len(task.held_out_examples()) == len(ROWS)
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rlcredit.tasks import JSONL, Example, ReasoningGym, Records
+from rlcredit.tasks import Example, ReasoningGym, Records
 from rlcredit.tasks.reference_checks import find_reference_faults, find_unreadable_references
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 
@@ -57,19 +57,19 @@ def test_a_run_tells_once_how_many_references_are_at_fault_and_where(tmp_path, c
     assert "4 of 40 references are not judged right even when a completion states them as `\\boxed{...}`" in told
     assert f"{tmp_path / 'q.csv'}, line " in told
     (tmp_path / "q.jsonl").write_text("".join(f'{{"prompt": "{n}?", "answer": "so\\n#### {n}"}}\n' for n in range(40)))
-    JSONL(tmp_path / "q.jsonl", prompts_per_step=2).setup()
+    Records(str(tmp_path / "q.jsonl"), prompts_per_step=2).setup()
     assert "If solutions mark their answers like this, set data.init_args.reference: hashes." in capsys.readouterr().err
-    JSONL(tmp_path / "q.jsonl", prompts_per_step=2, reference="hashes").setup()
+    Records(str(tmp_path / "q.jsonl"), prompts_per_step=2, reference="hashes").setup()
     assert "references" not in capsys.readouterr().err
 
 
 def test_a_task_that_judges_in_its_own_way_is_not_asked(tmp_path, capsys):
-    class Anything(JSONL):
+    class Anything(Records):
         def judge(self, completions, examples):
             raise AssertionError("this may cost something")
 
     (tmp_path / "q.jsonl").write_text("".join(f'{{"prompt": "{n}?", "answer": "{{"}}\n' for n in range(40)))
-    Anything(tmp_path / "q.jsonl", prompts_per_step=2).setup()
+    Anything(str(tmp_path / "q.jsonl"), prompts_per_step=2).setup()
     assert "references" not in capsys.readouterr().err
 
 
@@ -84,7 +84,7 @@ def test_a_data_set_without_references_says_so_before_the_run(capsys):
 
 
 def test_time_for_references_is_bounded(monkeypatch):
-    monkeypatch.setattr("rlcredit.tasks.reference_checks.SECONDS", -1)
+    monkeypatch.setattr("rlcredit.tasks.reference_checks.CHECK_SECONDS", -1)
     examples = [Example(f"{n}?", "{", {}) for n in range(3)]
     assert (
         list(find_reference_faults(examples, "boxed", lambda completions, _: [Verdict.WRONG] * len(completions))) == []
@@ -123,6 +123,6 @@ def test_a_run_tells_how_many_references_cannot_be_read(tmp_path, capsys):
 
 
 def test_time_for_reading_references_is_bounded(monkeypatch):
-    monkeypatch.setattr("rlcredit.tasks.reference_checks.SOON", -1)
+    monkeypatch.setattr("rlcredit.tasks.reference_checks.OTHER_ANSWER_SECONDS", -1)
     examples = [Example("7?", "7", {}), *(Example(f"{n}?", f"x_{n}", {}) for n in range(3))]
     assert find_unreadable_references(examples, "boxed", lambda completions, _: []) == ([], 1)

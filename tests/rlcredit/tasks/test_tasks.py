@@ -4,9 +4,9 @@ from types import SimpleNamespace
 import pytest
 
 from rlcredit.cli.explain import render_call
-from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym
+from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym, Records
 from rlcredit.tasks.held_out_split import is_held_out
-from rlcredit.verification.reasoning_gym_scorers import EVALUATING
+from rlcredit.verification.reasoning_gym_scorers import EVALUATING_DATASETS
 from rlcredit.verification.verifiers import Verdict
 from tests.conftest import CHAIN_SUM
 
@@ -73,7 +73,7 @@ def test_a_scorer_that_raises_is_counted_not_zeroed(task):
 
 def test_a_scorer_that_hangs_is_killed_and_its_answer_wrong(monkeypatch):
     monkeypatch.setattr("rlcredit.tasks.reasoning_gym.SCORE_TIMEOUT", 1.0)
-    monkeypatch.setitem(EVALUATING, "countdown", lambda *_: True)
+    monkeypatch.setitem(EVALUATING_DATASETS, "countdown", lambda *_: True)
     task = ReasoningGym("countdown", train_size=4, validation_size=2, prompts_per_step=1)
     task.setup()
     verdicts = task.judge([r"\boxed{9**9**9**9}", rf"\boxed{{{task.train_set[1].answer}}}"], task.train_set[:2])
@@ -118,23 +118,23 @@ def test_an_instruction_needs_a_place_for_the_question():
 def test_a_malformed_line_names_file_line_and_field(tmp_path, line, message):
     write(tmp_path / "train.jsonl", {"prompt": "1+1", "answer": "2"}, "", line)
     with pytest.raises(ValueError, match=message):
-        JSONL(tmp_path / "train.jsonl").setup()
+        Records(str(tmp_path / "train.jsonl")).setup()
 
 
-def test_jsonl_takes_held_out_questions_out_of_training(tmp_path):
+def test_a_file_takes_held_out_questions_out_of_training(tmp_path):
     train = write(tmp_path / "a.jsonl", *({"prompt": f"{i}+1", "answer": i + 1, "level": 3} for i in range(20)))
     validation = write(tmp_path / "b.jsonl", {"prompt": "3+1", "answer": "4"}, {"prompt": "90+1", "answer": "91"})
-    task = JSONL(train, validation)
+    task = Records(str(train), str(validation))
     task.setup()
     assert questions(task.held_out_set) == {"3+1", "90+1"}
     assert len(task.train_set) == 19
-    small = JSONL(train, validation, validation_size=1)
+    small = Records(str(train), str(validation), validation_size=1)
     small.setup()
     assert len(small.held_out_set) == 1
     assert questions(small.train_set) == questions(task.train_set)
     assert task.train_set[0].metadata == {"level": 3}
     many = write(tmp_path / "c.jsonl", *({"prompt": f"{i}+1", "answer": i + 1} for i in range(100)))
-    alone = JSONL(many, validation_size=None)
+    alone = Records(str(many), validation_size=None)
     alone.setup()
     assert questions(alone.train_set) | questions(alone.held_out_set) == {f"{i}+1" for i in range(100)}
     assert questions(alone.train_set).isdisjoint(questions(alone.held_out_set))
@@ -179,7 +179,7 @@ def test_a_hub_record_without_its_mark_names_split_row_and_column(tmp_path):
 
 
 def test_a_missing_column_is_named(tmp_path):
-    task = HubDataset(hub_folder(tmp_path, ("question", "answer"), "{i}", "{i}"), question="prompt")
+    task = Records(hub_folder(tmp_path, ("question", "answer"), "{i}", "{i}"), question="prompt")
     with pytest.raises(ValueError, match=r"column `prompt` is missing; found \['answer', 'question'\]"):
         task.setup()
 
@@ -189,6 +189,10 @@ def test_tasks_are_written_as_they_were_so_that_older_runs_go_on():
     assert written == "ReasoningGym(name='chain_sum', config={min_terms: 3}, train_size=16, solved_at=1.0)"
     expected = "HubDataset(path='a/b', name=None, revision=None, train_split='train', validation_split='test', "
     assert render_call(HubDataset("a/b")) == f"{expected}question='question', answer='answer')"
+    assert render_call(GSM8K(instruction="{question}")) == (
+        "GSM8K(path='openai/gsm8k', name='main', instruction='{question}')"
+    )
+    assert render_call(JSONL("a.jsonl")) == "JSONL(train=PosixPath('a.jsonl'), validation=None)"
 
 
 REWARDS = """
@@ -217,7 +221,7 @@ def asking(tmp_path, monkeypatch):
 
     def ask(records, completions, **arguments):
         write(tmp_path / "questions.jsonl", *records)
-        task = JSONL("questions.jsonl", validation_size=1, prompts_per_step=1, **arguments)
+        task = Records("questions.jsonl", validation_size=1, prompts_per_step=1, **arguments)
         task.setup()
         example = next(each for each in [*task.train_set, *task.held_out_set] if each.text == "2+2?")
         return task.score(completions, [example] * len(completions))

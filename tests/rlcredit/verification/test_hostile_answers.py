@@ -7,7 +7,7 @@ import pytest
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verification import sandbox
 from rlcredit.verification.answer_grammar import is_plain_expression
-from rlcredit.verification.reasoning_gym_scorers import EVALUATING, is_admissible_answer, make_gym_scorer
+from rlcredit.verification.reasoning_gym_scorers import EVALUATING_DATASETS, is_admissible_answer, make_gym_scorer
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 from tests.rlcredit.verification.hostile import CODE, HOSTILE
 from tests.slow_cases import mark_others_slow
@@ -17,7 +17,7 @@ SIZES = {"train_size": 2, "validation_size": 1, "prompts_per_step": 1}
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=() if name == "countdown" else pytest.mark.slow) for name in EVALUATING],
+    params=[pytest.param(name, marks=() if name == "countdown" else pytest.mark.slow) for name in EVALUATING_DATASETS],
 )
 def evaluating(request):
     """Every task whose scorer evaluates answers, with the worker processes until the next one comes."""

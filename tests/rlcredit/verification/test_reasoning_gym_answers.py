@@ -5,7 +5,7 @@ import pytest
 import reasoning_gym
 from reasoning_gym.factory import DATASETS
 
-from rlcredit.verification.reasoning_gym_answers import SHAPES, has_answer_shape
+from rlcredit.verification.reasoning_gym_answers import ANSWER_SHAPES, has_answer_shape
 
 CONFIGS = {
     "coin_flip": {"min_trials": 15},
@@ -136,7 +136,7 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", ANSWER_SHAPES)
 def test_any_text_has_the_shape_or_has_not(name):
     entry = {"answer": "5", "metadata": {}}
     assert {type(has_answer_shape(name, text, entry)) for text in STRANGE} == {bool}
@@ -204,4 +204,4 @@ COMPARING = """
 
 def test_every_scorer_has_been_read():
     own = {name for name, (kind, _) in DATASETS.items() if "score_answer" in vars(kind)}
-    assert own - set(COMPARING.split()) == SHAPES.keys()
+    assert own - set(COMPARING.split()) == ANSWER_SHAPES.keys()

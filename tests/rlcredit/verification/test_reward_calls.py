@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from rlcredit.bridge import assign_credit
-from rlcredit.verification.fault_attribution import AT_FAULT
-from rlcredit.verification.reward_calls import RewardCall, check_rewards, make_reward_judge, read_rewards
+from rlcredit.verification.fault_attribution import AT_FAULT, judge_calls
+from rlcredit.verification.reward_calls import RewardCall, check_rewards, read_rewards
+from rlcredit.verification.user_judge import make_user_judge
 
 CALL = RewardCall("4 + 3 = ?", ["7", "eight"], {"answer": "7", "level": 2, "prompt": "left out"}, "7", (5, 100))
 FUNCTIONS = """
@@ -192,24 +193,29 @@ def test_a_bridge_refuses_rewards_that_are_none(rewards):
         )
 
 
+def reward(name, folder, call):
+    """Return what a function gives completions, and who is at fault where it fails, without another process."""
+    judge = make_user_judge(f"called_rewards.{name}", folder, math.inf, locked=False, trial=[call])
+    (reply,) = judge_calls([call], lambda calls: [reply for _, reply in sorted(judge(calls))])
+    return list(reply.values)
+
+
 def test_a_completion_that_makes_a_function_raise_is_at_fault_alone(folder):
-    reward = make_reward_judge(["called_rewards.needs_digits"], folder, CALL)
-    assert reward("7", 0, CALL) == [1.0, AT_FAULT]
+    assert reward("needs_digits", folder, CALL) == [1.0, AT_FAULT]
     unreadable = CALL._replace(columns={"answer": "seven"}, reference="seven")
-    assert all(math.isnan(each) for each in reward("seven", 0, unreadable))
+    assert all(math.isnan(each) for each in reward("needs_digits", folder, unreadable))
 
 
 def test_what_raises_for_one_completion_does_not_change_what_the_others_earn(folder):
     call = RewardCall("How much?", ["so 1", "so 2", "none", "so 3"], {}, "so 1")
-    judge = make_reward_judge(["called_rewards.smallest"], folder, call)
-    assert judge("", 0, call) == [1.0, 0.0, AT_FAULT, 0.0]
+    assert reward("smallest", folder, call) == [1.0, 0.0, AT_FAULT, 0.0]
 
 
 @pytest.mark.parametrize("name", ["one_too_few", "only_alone"])
 def test_a_function_at_fault_leaves_its_group_untold(folder, name):
     call = CALL._replace(completions=["a", "b", "c"])
-    assert all(math.isnan(each) for each in make_reward_judge([f"called_rewards.{name}"], folder, call)("", 0, call))
+    assert all(math.isnan(each) for each in reward(name, folder, call))
 
 
 def test_a_function_sees_all_completions_of_a_prompt(folder):
-    assert make_reward_judge(["called_rewards.Ranks"], folder, CALL)("7", 0, CALL) == [0.0, 1.0]
+    assert reward("Ranks", folder, CALL) == [0.0, 1.0]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlcredit.verification import user_functions
-from rlcredit.verification.fault_attribution import AT_FAULT, UNTOLD
+from rlcredit.verification.fault_attribution import AT_FAULT, UNTOLD_VALUE
 from rlcredit.verification.process_tree import list_descendants
 from rlcredit.verification.reward_calls import RewardCall
 from rlcredit.verification.reward_functions import (
@@ -402,7 +402,7 @@ def test_what_names_no_reward_function_is_refused(written, message):
 
 def test_faults_and_sums():
     assert replace_faults([AT_FAULT, AT_FAULT], 1.0) == [0.0, 0.0]
-    assert replace_faults([AT_FAULT, 2.0, None, UNTOLD], 1.0)[:3] == [0.0, 2.0, None]
+    assert replace_faults([AT_FAULT, 2.0, None, UNTOLD_VALUE], 1.0)[:3] == [0.0, 2.0, None]
     assert weighted_sums([[None], [None]], [1.0, 1.0]) == [None]
     assert weighted_sums([[3e38, -3e38]], [2.0]) == [None, None], "float32 ends at 3.4e38"
 

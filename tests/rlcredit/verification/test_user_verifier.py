@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from rlcredit.tasks import JSONL, ReasoningGym
+from rlcredit.tasks import ReasoningGym, Records
 from rlcredit.verification import user_functions
 from rlcredit.verification.user_verifier import UserVerifier, VerifierFunction, read_user_judgement
-from rlcredit.verification.verifiers import Verdict
+from rlcredit.verification.verifiers import Verdict, make_verdict
 
 VERIFIERS = """
 import os, time
@@ -60,6 +60,10 @@ number = 5
 RIGHT, WRONG, UNJUDGED = Verdict.RIGHT, Verdict.WRONG, Verdict.UNJUDGED
 
 
+def judge(verifier, calls):
+    return list(map(make_verdict, verifier.score_completions(calls)))
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "my_verifiers.py").write_text(VERIFIERS)
@@ -78,21 +82,21 @@ def test_a_function_judges_and_what_hangs_dies_or_raises_is_wrong(folder, monkey
     verifier = UserVerifier("my_verifiers.judge")
     said = ["it is 5", "it is 6", "a b c 5", "raise", "text"]
     metadata = {"words": 2}
-    assert verifier.judge([(text, "5", metadata) for text in said]) == [RIGHT, WRONG, WRONG, WRONG, WRONG]
+    assert judge(verifier, [(text, "5", metadata) for text in said]) == [RIGHT, WRONG, WRONG, WRONG, WRONG]
     assert verifier.function.pool is not None
     verifier.function.pool.timeout = 1.0
-    assert verifier.judge([("die", "5", metadata), ("it is 5", "5", metadata)]) == [WRONG, RIGHT]
+    assert judge(verifier, [("die", "5", metadata), ("it is 5", "5", metadata)]) == [WRONG, RIGHT]
 
 
 def test_an_object_of_a_class_judges_and_right_begins_at_one(folder, patient):
     verifier = UserVerifier("my_verifiers.Partly")
-    assert verifier.judge([("it is 5", "5", {}), ("half", "5", {})]) == [RIGHT, WRONG]
+    assert judge(verifier, [("it is 5", "5", {}), ("half", "5", {})]) == [RIGHT, WRONG]
 
 
 def test_a_verifier_at_fault_leaves_its_case_unjudged(folder, patient):
     verifier = UserVerifier("my_verifiers.raises")
     verifier.start(("a=b", {}))
-    assert verifier.judge([("c", "b", {}), ("c", "b=b", {})]) == [UNJUDGED, WRONG]
+    assert judge(verifier, [("c", "b", {}), ("c", "b=b", {})]) == [UNJUDGED, WRONG]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +128,7 @@ def test_what_is_too_slow_is_refused(folder, monkeypatch, name):
 
 def test_an_unlocked_verifier_may_read_and_import(folder):
     verifier = UserVerifier(VerifierFunction("my_verifiers.late", locked=False))
-    assert verifier.judge([("it is 5", "5", {})]) == [WRONG]
+    assert judge(verifier, [("it is 5", "5", {})]) == [WRONG]
 
 
 @pytest.mark.parametrize("path", ["judge", "my_verifiers:judge", "", "os.system", "builtins.eval"])
@@ -150,7 +154,7 @@ def test_results_are_bools_and_shares():
 def test_a_task_judges_by_it_whatever_its_own_verifier_is(folder, patient):
     (folder / "train.jsonl").write_text("".join(f'{{"prompt": "{i}+1?", "answer": {i + 1}}}\n' for i in range(50)))
     tasks = [
-        JSONL("train.jsonl", verifier="my_verifiers.judge", prompts_per_step=2),
+        Records("train.jsonl", verifier="my_verifiers.judge", prompts_per_step=2),
         ReasoningGym("chain_sum", train_size=8, validation_size=2, prompts_per_step=2, verifier="my_verifiers.judge"),
     ]
     for task in tasks:

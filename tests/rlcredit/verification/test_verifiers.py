@@ -5,6 +5,7 @@ import time
 import pytest
 
 from rlcredit.verification.answer_formats import find_final_answer
+from rlcredit.verification.fault_attribution import judge_or_blame
 from rlcredit.verification.mathematics import symbolic
 from rlcredit.verification.verifiers import MathVerifier, Verdict, judge_exactly
 from rlcredit.verification.worker_process import LateImportBlocker, LateImportError
@@ -265,7 +266,7 @@ def test_a_module_that_a_locked_process_cannot_read_is_the_fault_of_the_answer()
     with pytest.raises(LateImportError, match=r"sympy\.plotting"):
         late.find_spec("sympy.plotting")
     assert late.find_spec("no_such_package") is None
-    assert symbolic.blame_answer_or_judge(lambda: True) == 0.0
+    assert judge_or_blame(lambda: late.find_spec("sympy.plotting"), lambda: True) == 0.0
 
 
 STALLING = [rf"\int \sin(x)^{{{k + 7}}} \cos(x)^{{{k + 9}}} \sqrt{{x+{k}}} dx" for k in range(3)]

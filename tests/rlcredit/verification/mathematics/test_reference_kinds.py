@@ -4,7 +4,7 @@ import pytest
 
 from rlcredit.verification.answer_formats import find_final_answer
 from rlcredit.verification.mathematics.notation import write_normal_form
-from rlcredit.verification.mathematics.reference_kinds import KINDS
+from rlcredit.verification.mathematics.reference_kinds import REFERENCE_KINDS
 from rlcredit.verification.mathematics.symbolic import judge_symbolically
 
 EQUAL = {
@@ -688,15 +688,15 @@ def test_what_answers_something_else_is_not(reference):
     ],
 )
 def test_every_kind_of_reference_is_known(reference, kind):
-    assert next(each.name for each in KINDS if each.describes(write_normal_form(reference))) == kind
+    assert next(each.name for each in REFERENCE_KINDS if each.describes(write_normal_form(reference))) == kind
 
 
 def test_the_page_has_a_row_for_each_kind_in_their_order():
     page = Path("docs/reference/verification.md").read_text(encoding="utf-8")
     rows = [row.split("|")[1].partition(":")[0].strip() for row in page.splitlines() if row.startswith("| ")]
-    assert rows[rows.index("option letter") :] == [kind.name for kind in KINDS]
+    assert rows[rows.index("option letter") :] == [kind.name for kind in REFERENCE_KINDS]
 
 
 def test_the_kinds_above_are_all_kinds():
     tried = {kind for mark in test_every_kind_of_reference_is_known.pytestmark for _, kind in mark.args[1]}
-    assert tried == {kind.name for kind in KINDS}
+    assert tried == {kind.name for kind in REFERENCE_KINDS}
