@@ -11,7 +11,7 @@ from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.policy.adapters import CONFIG, MERGE
 from rlcredit.policy.architecture import LinearShape, is_expert
 from rlcredit.policy.chat_turns import parse_conversation
-from rlcredit.policy.memory import TRAINED, read_machine_memory
+from rlcredit.policy.memory import TRAINED_BYTES, read_machine_memory
 from rlcredit.policy.model_loading import load_model_config, load_tokenizer
 from rlcredit.policy.policy import LoRA, Policy, add_lora_adapter
 from rlcredit.policy.policy_sizes import build_meta_model, find_linear_layers
@@ -159,11 +159,11 @@ def select_lora_layers(
     """
     chosen = _match_lora_targets(layers, others, policy.lora)
     weights = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in chosen.values())
-    memory = read_machine_memory()
-    if weights * TRAINED > memory:
+    memory, adapter = read_machine_memory(), weights * TRAINED_BYTES
+    if adapter > memory:
         raise ValueError(
-            f"model.policy.lora.rank: an adapter of rank {policy.lora.rank:,} takes {weights * TRAINED / 2**30:,.0f} "
-            f"GiB with its gradients and moments; this machine has {memory / 2**30:,.0f}. Lower it."
+            f"model.policy.lora.rank: an adapter of rank {policy.lora.rank:,} takes {adapter / 2**30:,.0f} GiB with "
+            f"its gradients and moments; this machine has {memory / 2**30:,.0f}. Lower it."
         )
     return chosen
 
