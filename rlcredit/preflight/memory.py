@@ -289,7 +289,7 @@ class _PlannedRun:
             yield PassSize(rows, context, rows, sampling.max_tokens), "continuations"
 
     def _plan_update(self, holding: WeightHolding, prompts: int) -> tuple[PassSize, str]:
-        """Return the largest micro-batch of an update, and the begin of a line about it."""
+        """Return the largest micro-batch of an update, and the beginning of a line about it."""
         module, tokens = self.module, self.module.sampling.max_tokens
         micro, prompts = module.micro_batches.size, max(1, prompts // module.minibatches)
         counts = [operator.count_continuations() for operator in self._list_operators()]

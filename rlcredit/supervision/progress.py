@@ -94,7 +94,7 @@ def describe_held_out_gains(trainer: Trainer, module: LightningModule, spent: st
 
 def _list_shown_metrics(trainer: Trainer, module: LightningModule, asked: HeldOutSet) -> list[tuple[str, str]]:
     """Return pass@1, pass@k and the reward, if it is real, of a held-out set, each with the name it is logged under."""
-    k = cast("PolicyModule", module).find_pass_metrics(asked)["pass_at_k"].k
+    k = cast("PolicyModule", module).evaluator.find_pass_metrics(asked)["pass_at_k"].k
     further = [(f"pass@{k}", asked.name_metric("pass_at_k"))] if k > 1 else []
     further += [("reward", asked.name_metric("reward"))] if asked.task.has_real_rewards else []
     return [("pass@1", asked.name_metric("pass_at_1")), *further]

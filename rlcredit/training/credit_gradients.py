@@ -75,7 +75,7 @@ def _compute_local_gradients(
     with torch.enable_grad(), trainer.precision_plugin.forward_context():
         scores: UpdateScores = module(union)
         for index, credit in enumerate(credits):
-            loss = module.compute_loss(rollout, _select_scores(scores, credits, index), credit)
+            loss = module.update_loss.compute_loss(rollout, _select_scores(scores, credits, index), credit)
             more_follow = index + 1 < len(credits)
             parts = torch.autograd.grad(loss, list(weights.values()), retain_graph=more_follow, materialize_grads=True)
             results.append({name: part.detach().float() for name, part in zip(weights, parts, strict=True)})
