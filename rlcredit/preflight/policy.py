@@ -19,7 +19,6 @@ from rlcredit.preflight.weights import (
     refuse_modified_logits,
     refuse_non_causal_model,
     refuse_unfit_tokenizer,
-    refuse_unknown_model_type,
     refuse_unreadable_weights,
 )
 
@@ -58,14 +57,9 @@ def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> Non
             repair.
 
     """
-    from transformers import PreTrainedConfig  # noqa: PLC0415
-
     refuse_unreadable_weights(policy)
     with _explain_load_errors(policy):
         _ask_hub_once(policy.location)
-        described, _ = PreTrainedConfig.get_config_dict(policy.location)
-    refuse_unknown_model_type(policy, described)
-    with _explain_load_errors(policy):
         config = load_model_config(policy.location)
     refuse_non_causal_model(policy, config)
     if Path(policy.location).is_dir():  # a download takes as long as it takes
@@ -118,7 +112,7 @@ def _explain_load_errors(policy: Policy) -> Iterator[None]:
             what = "is a folder whose tokenizer and model cannot be made out"
         else:
             what = "is not `tiny`, no folder with a tokenizer and a model, no hub id in reach"
-        raise ValueError(f"model.policy.path: {shorten_name(policy.path)!r} {what}: {cause}") from None
+        raise ValueError(f"model.policy.path: {shorten_name(policy.path)!r} {what}: {cause:.300}") from None
 
 
 def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Callable[[], Any]) -> None:
