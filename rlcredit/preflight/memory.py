@@ -30,7 +30,7 @@ from rlcredit.tasks.task import Task
 from rlcredit.training.micro_batches import Size, choose_scored_tokens
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import find_whole_reader, merges_adapter
-from rlcredit.training.sharded_base import NAME, ShardedBaseStrategy
+from rlcredit.training.sharded_base import SHARDED_BASE, ShardedBaseStrategy
 
 LIBRARY_BYTES = {"cpu": 540 * 2**20, "cuda": 2**30}
 """Bytes that Python, torch and what they load take before the model is read, as measured; on a GPU its context and
@@ -333,7 +333,7 @@ class _PlannedRun:
         """Return the memory with layers in parts, one in each process."""
         devices = f" --trainer.devices={processes}" if holding.processes == 1 else ""
         plain = " --model.policy.quantization=null" if holding.quantization else ""
-        setting = f"--trainer.strategy={NAME}{devices}{plain} with completions from a server"
+        setting = f"--trainer.strategy={SHARDED_BASE}{devices}{plain} with completions from a server"
         return self.forecast_way(WeightHolding(holding.dtype, None, processes, True), setting)
 
     def _list_process_numbers(self, holding: WeightHolding) -> list[int]:
@@ -355,7 +355,7 @@ def refuse_excess_memory(trainer: Trainer, module: PolicyModule, task: Task, *, 
     estimate = estimate_memory(trainer, module, task, learns=learns)
     if estimate is not None and estimate.way.least > estimate.room:
         way, repairs = estimate.way, estimate.repairs
-        methods = dict.fromkeys("in parts" if NAME in repair else "in fewer bits" for repair in repairs)
+        methods = dict.fromkeys("in parts" if SHARDED_BASE in repair else "in fewer bits" for repair in repairs)
         fewer = f"Hold the weights {' or '.join(methods)} ({' or '.join(repairs)}), or use"
         raise ValueError(
             f"model.policy.path: {shorten_name(module.policy.path)} takes at least {format_bytes(way.least)} "

@@ -32,7 +32,7 @@ from rlcredit.training.micro_batches import MicroBatches, Size
 from rlcredit.training.nan_and_mismatch import UpdateValues, find_weight_fault, trainable_weights
 from rlcredit.training.postmortem import stop_on_fault, stop_on_not_finite
 from rlcredit.training.sampling_ahead import SamplingAhead
-from rlcredit.training.scored_samples import ROUNDED, choose_tolerance
+from rlcredit.training.scored_samples import ROUNDED_TOLERANCE, choose_tolerance
 from rlcredit.training.scoring import (
     RolloutScorer,
     UpdateScores,
@@ -156,11 +156,11 @@ class PolicyModule(LightningModule):
     @property
     def collector(self) -> RolloutCollector:
         """Collector of rollouts, or in validation of held-out answers, which are never drawn ahead."""
-        ahead = self.sampling_ahead if self.trainer.training else None
+        answerer = self.sampling_ahead if self.trainer.training else None
         return RolloutCollector(
             trainer=self.trainer,
             policy=self.policy,
-            engine=ahead or self.engine,
+            engine=answerer or self.engine,
             decoder=self.decoder,
             scorer=self.scorer,
             sampling=self.sampling,
@@ -180,7 +180,7 @@ class PolicyModule(LightningModule):
         """Tolerated distance of the on-policy ratio from one, as a root mean square over tokens."""
         if self.sampler_tolerance is not None:
             return self.sampler_tolerance
-        return choose_tolerance(self.policy) if self.trainer.precision == "32-true" else ROUNDED
+        return choose_tolerance(self.policy) if self.trainer.precision == "32-true" else ROUNDED_TOLERANCE
 
     def configure_model(self) -> None:
         """Read the weights, after everything that can be checked without them."""
@@ -262,28 +262,28 @@ class PolicyModule(LightningModule):
         scores = self(part)
         part.logprobs = scores.logprobs
         loss = self.update_loss.compute_loss(part, scores, part.credit)
-        reported = self.update_loss.compute_metrics(part, scores)
-        scored = self.rows_to_score(part)
-        read = number_update_sequences(part, scored.nonzero().squeeze(-1))
-        part.token_counts.add(backward=list_update_sequences(part).count_tokens(read))
-        compared = policy_metrics(part, scored)
+        loss_metrics = self.update_loss.compute_metrics(part, scores)
+        rows = self.rows_to_score(part)
+        sequences = number_update_sequences(part, rows.nonzero().squeeze(-1))
+        part.token_counts.add(backward=list_update_sequences(part).count_tokens(sequences))
+        ratio_metrics = policy_metrics(part, rows)
         self.state.update = UpdateValues(
             step=self.global_step,
             rollout=part,
             entropy=scores.entropy.detach(),
             loss=loss.detach(),
             loss_name=type(self.loss).__name__,
-            metrics=compared,
+            metrics=ratio_metrics,
         )
         if batch.update == 0:
             self._log_metrics({**self.state.metrics, **sampling_metrics(batch)}, len(batch.mask))
         self._log_metrics(
-            {"train/loss": loss.detach(), **{f"train/{name}": value for name, value in reported.items()}},
+            {"train/loss": loss.detach(), **{f"train/{name}": value for name, value in loss_metrics.items()}},
             len(part.mask),
         )
         rate = self.trainer.optimizers[0].param_groups[0]["lr"]
         self.log("train/learning_rate", torch.tensor(rate, dtype=torch.float64), batch_size=1)
-        for name, value in compared.items():
+        for name, value in ratio_metrics.items():
             over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
             self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
         return loss
@@ -302,9 +302,9 @@ class PolicyModule(LightningModule):
 
     def rows_to_score(self, rollout: Rollout) -> Tensor:
         """Return the rows that are scored, shape ``(B,)`` bool: judged ones, or else the first."""
-        scored = (rollout.credit.credited_rows(rollout.mask) | self.loss.every_row) & rollout.judged
-        scored[0] |= ~scored.any()  # the optimizer needs a graph, even of a gradient that is zero
-        return scored
+        rows = (rollout.credit.credited_rows(rollout.mask) | self.loss.every_row) & rollout.judged
+        rows[0] |= ~rows.any()  # the optimizer needs a graph, even of a gradient that is zero
+        return rows
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Log the gradient norm before Lightning clips it; drop the gradients or stop if something is wrong."""
@@ -345,9 +345,9 @@ class PolicyModule(LightningModule):
         update, weights = self.state.update, trainable_weights(self)
         self.state.update = None
         assert update is not None
-        after = f"the optimizer step ({type(self.trainer.optimizers[0]).__name__})"
+        change = f"the optimizer step ({type(self.trainer.optimizers[0]).__name__})"
         # Processes hold the same weights: all of them come here, or none.
-        if fault := find_weight_fault(update.step, weights, after):
+        if fault := find_weight_fault(update.step, weights, change):
             stop_on_fault(self.trainer, fault, update.rollout, **update.summarise_gradients(weights))
 
     def lr_scheduler_step(self, scheduler: Any, metric: Any | None) -> None:

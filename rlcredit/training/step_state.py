@@ -75,9 +75,9 @@ class StepState:
 
     def end_lap(self, name: str, device: torch.device) -> None:
         """Record the seconds since the lap started as the metric ``name``, and start the next lap."""
-        now = read_clock(device)
-        self.metrics[name] = now - self._lap_started
-        self._lap_started = now
+        lap_end = read_clock(device)
+        self.metrics[name] = lap_end - self._lap_started
+        self._lap_started = lap_end
 
     def end_update(self, device: torch.device) -> float:
         """Return the seconds of an update, and add them to those of the rollout's earlier ones."""

@@ -59,7 +59,7 @@ class UpdateLoss:
 
     @torch.no_grad()
     def compute_metrics(self, rollout: Rollout, scores: UpdateScores) -> dict[str, Tensor]:
-        """Return what the loss reports of the tokens of completions, by name."""
+        """Return the loss's metrics of the tokens of completions, by name."""
         arguments, facts = self.collect_inputs(rollout, scores, rollout.advantages)
         return self.loss.metrics(*arguments, **facts)
 
@@ -81,30 +81,30 @@ class UpdateLoss:
             credit: Credit that ``scores`` are of.
 
         """
-        others, branches = credit.alternatives, credit.continuations
-        if others is None and branches is None:
+        other_tokens, branches = credit.alternatives, credit.continuations
+        if other_tokens is None and branches is None:
             return 0.0
-        judged, total = rollout.judged, torch.zeros((), device=rollout.mask.device)
-        weights = torch.zeros(rollout.mask.shape, device=judged.device)
-        weights[judged] = self.loss.token_weights(rollout.mask[judged])
-        if others is not None:
+        is_judged, total = rollout.judged, torch.zeros((), device=rollout.mask.device)
+        weights = torch.zeros(rollout.mask.shape, device=is_judged.device)
+        weights[is_judged] = self.loss.token_weights(rollout.mask[is_judged])
+        if other_tokens is not None:
             assert scores.alternatives is not None
-            place = (others.rows, others.places)
-            gain = others.weights * self.correct_engine_mismatch(rollout, torch.ones_like(weights))[place]
-            gained = self.loss.token_objective(scores.alternatives, others.logprobs, gain)
-            total = total - (weights[place] * gained).sum()
+            place = (other_tokens.rows, other_tokens.places)
+            gain = other_tokens.weights * self.correct_engine_mismatch(rollout, torch.ones_like(weights))[place]
+            objective = self.loss.token_objective(scores.alternatives, other_tokens.logprobs, gain)
+            total = total - (weights[place] * objective).sum()
         if branches is not None:
             assert scores.continuations is not None
             gain = branches.credit.where(branches.mask, 0)
-            gained = self.loss.token_objective(scores.continuations, branches.logprobs, gain)
+            objective = self.loss.token_objective(scores.continuations, branches.logprobs, gain)
             share = weights[branches.rows, branches.places][:, None].expand(branches.mask.shape)
-            total = total - masked_sum(share * gained, branches.mask)
+            total = total - masked_sum(share * objective, branches.mask)
         return total
 
     def collect_inputs(
         self, rollout: Rollout, scores: UpdateScores, credit: Tensor
     ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], dict[str, Any]]:
-        """Return what the loss is computed from, arguments and facts, without the rows that were not judged.
+        """Return arguments and facts of the loss, without the rows that were not judged.
 
         An update is the one that would be taken had those completions not been sampled.
 
@@ -119,14 +119,16 @@ class UpdateLoss:
             return values[rollout.judged.to(values.device)]
 
         credit = self.correct_engine_mismatch(rollout, credit)
-        given = self.collect_facts(rollout, scores.entropy)
-        facts = {name: select_judged(value) if isinstance(value, Tensor) else value for name, value in given.items()}
+        known_facts = self.collect_facts(rollout, scores.entropy)
+        facts = {
+            name: select_judged(value) if isinstance(value, Tensor) else value for name, value in known_facts.items()
+        }
         tensors = (scores.logprobs, rollout.old_logprobs, credit, rollout.mask)
         logprobs, old_logprobs, credit, mask = (select_judged(values) for values in tensors)
         return (logprobs, old_logprobs, credit, mask), facts
 
     def collect_facts(self, rollout: Rollout, entropy: Tensor) -> dict[str, Any]:
-        """Return what the loss needs besides credit and log-probabilities; entropy is ``(B, T)`` with its graph."""
+        """Return the facts that the loss needs besides credit; entropy is ``(B, T)`` with its graph."""
         available = {
             "entropy": entropy.detach,
             "entropy_graph": lambda: entropy,
