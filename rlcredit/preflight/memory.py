@@ -45,7 +45,7 @@ MAX_PROCESSES = 64
 EASY_SHARE = 0.5
 """Share of the memory below which a way to hold the weights fits with ease."""
 
-VERDICTS = ("fits", "may not fit", "does not fit")
+FIT_VERDICTS = ("fits", "may not fit", "does not fit")
 """Whether a way to hold the weights fits: at its peak, without the batch, which can be made smaller, or not at all."""
 
 
@@ -83,8 +83,8 @@ class WeightWay(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether it fits, one of :data:`VERDICTS`."""
-        fits, may_not, cannot = VERDICTS
+        """Whether it fits, one of :data:`FIT_VERDICTS`."""
+        fits, may_not, cannot = FIT_VERDICTS
         if self.peak <= self.room:
             return fits
         return may_not if self.least <= self.room else cannot
@@ -181,16 +181,16 @@ def estimate_memory(
         return MemoryEstimate(_place_way(trainer, holding, "in use", MemoryForecast(least), (text,)))
     decodes = isinstance(module.engine, InProcessEngine) and not is_sharded
     run = _PlannedRun(trainer, module, task, sizes.architecture, learns)
-    way, others = run.forecast_way(holding, "in use"), tuple(run.list_other_ways(holding))
+    way, other_ways = run.forecast_way(holding, "in use"), tuple(run.list_other_ways(holding))
     repairs = [
-        other.setting
-        for other in others
-        if other.verdict != VERDICTS[-1] and other.forecast.weights < way.forecast.weights
+        other_way.setting
+        for other_way in other_ways
+        if other_way.verdict != FIT_VERDICTS[-1] and other_way.forecast.weights < way.forecast.weights
     ]
     if policy.dtype == "float32" and not policy.quantization:
-        halved = run.forecast_way(holding._replace(dtype="bfloat16"), "model.policy.dtype: bfloat16")
-        repairs[:0] = [halved.setting] if halved.verdict != VERDICTS[-1] else []
-    return MemoryEstimate(way, others, tuple(repairs), decodes)
+        half_way = run.forecast_way(holding._replace(dtype="bfloat16"), "model.policy.dtype: bfloat16")
+        repairs[:0] = [half_way.setting] if half_way.verdict != FIT_VERDICTS[-1] else []
+    return MemoryEstimate(way, other_ways, tuple(repairs), decodes)
 
 
 def _place_way(
@@ -216,15 +216,15 @@ class _PlannedRun:
     def forecast_way(self, holding: WeightHolding, setting: str) -> WeightWay:
         """Return a way to hold the weights, with the memory of one process."""
         module, policy, shape = self.module, self.module.policy, self.architecture
-        mixed = "mixed" in str(self.trainer.precision)
+        is_mixed = "mixed" in str(self.trainer.precision)
         layers = select_lora_layers(policy, shape.adaptable_layers())
-        trained = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in layers.values())
-        adapter = trained * (TRAINED_BYTES if self.learns else PRECISION_BYTES["float32"])
+        adapter_weights = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in layers.values())
+        adapter = adapter_weights * (TRAINED_BYTES if self.learns else PRECISION_BYTES["float32"])
         prompts = max(1, self.task.prompts_per_step // holding.processes)
         decodings = list(self._list_decodings(holding, prompts))
         update, update_text = self._plan_update(holding, prompts) if self.learns else (None, "no update")
         decoder = module.decoder if isinstance(module.decoder, InProcessEngine) else InProcessEngine()
-        is_fused = decoder.fused and shape.kind in KNOWN and not mixed and not holding.quantization
+        is_fused = decoder.fused and shape.kind in KNOWN and not is_mixed and not holding.quantization
         draws = any(name for _, name in decodings)
         merges = draws and holding.dtype == "float32" and (is_fused or decoder.merge)
         reads_states = any("hidden" in operator.reads for operator in self._list_operators())
@@ -236,7 +236,7 @@ class _PlannedRun:
             update,
             draws=draws,
             merges=merges,
-            mixed=mixed,
+            mixed=is_mixed,
             kept_states=prompts * module.sampling.completions * module.sampling.max_tokens if reads_states else 0,
         )
         bits = f"{holding.quantization} (the rest {holding.dtype})" if holding.quantization else holding.dtype
@@ -254,7 +254,7 @@ class _PlannedRun:
             decoding_text = f"decoding {engine}, whose memory is its own; scoring what it has drawn {cache}"
         texts = (
             f"{shape.parameters:,} weights in {bits}: {format_bytes(forecast.weights - adapter)}{parts}; "
-            f"{trained:,} of the adapter{moments}: {format_bytes(adapter)}",
+            f"{adapter_weights:,} of the adapter{moments}: {format_bytes(adapter)}",
             decoding_text,
             f"{update_text}: activations {format_bytes(forecast.activations)}" if update else update_text,
         )
@@ -297,20 +297,20 @@ class _PlannedRun:
         is_known = None not in counts
         completions = prompts * module.sampling.completions * (1 + continuations)
         rows = self._count_rows(micro, completions)
-        least = "at least " if (rows < completions and micro == "auto") or not is_known else ""
+        bound = "at least " if (rows < completions and micro == "auto") or not is_known else ""
         plural = "s" if rows > 1 else ""
-        others = f" or continuation{plural}" if continuations or not is_known else ""
+        branches = f" or continuation{plural}" if continuations or not is_known else ""
         size = PassSize(min(prompts, rows), ASSUMED_PROMPT_TOKENS, rows, tokens)
-        return size, f"update, {least}{rows} completion{plural}{others} at a time"
+        return size, f"update, {bound}{rows} completion{plural}{branches} at a time"
 
     def _count_rows(self, micro: Size, rows: int) -> int:
-        """Return how many of some rows a micro-batch has: with ``auto`` one, or all where memory does not run out."""
+        """Return the number of rows of a micro-batch: with ``auto`` one, or all where memory does not run out."""
         if micro is None or (micro == "auto" and self.trainer.strategy.root_device.type == "cpu"):
             return rows
         return 1 if isinstance(micro, str) else min(micro, rows)
 
     def _count_part(self, holding: WeightHolding, rows: int, tokens: int) -> int:
-        """Return how many rows are read together after their prompts; all, if every pass is an exchange."""
+        """Return the number of rows read together after their prompts; all, if every pass is an exchange."""
         scored_tokens = choose_scored_tokens(self.trainer.strategy.root_device.type)
         return rows if holding.is_sharded else max(1, min(rows, scored_tokens // tokens))
 
@@ -321,13 +321,13 @@ class _PlannedRun:
             whole = holding._replace(quantization=None, is_sharded=False)
             yield self.forecast_way(whole, undo if holding.is_sharded else "--model.policy.quantization=null")
         if not holding.quantization and not merges_adapter(self.module):
-            few = holding._replace(quantization="4bit", is_sharded=False)
+            fewer_bits = holding._replace(quantization="4bit", is_sharded=False)
             with_undo = f" with {undo}" if holding.is_sharded else ""
-            yield self.forecast_way(few, f"model.policy.quantization: 4bit{with_undo}")
+            yield self.forecast_way(fewer_bits, f"model.policy.quantization: 4bit{with_undo}")
         if not holding.is_sharded and not find_whole_reader(self.module, read_callbacks(self.trainer)):
             ways = [self._forecast_sharded(holding, number) for number in self._list_process_numbers(holding)]
             if ways:
-                yield min(ways, key=lambda way: VERDICTS.index(way.verdict))
+                yield min(ways, key=lambda way: FIT_VERDICTS.index(way.verdict))
 
     def _forecast_sharded(self, holding: WeightHolding, processes: int) -> WeightWay:
         """Return the memory with layers in parts, one in each process."""
@@ -340,8 +340,8 @@ class _PlannedRun:
         """Return the numbers of processes that could share the layers, prompts and held-out questions."""
         prompts, minibatches = self.task.prompts_per_step, self.module.minibatches
         sizes = (held_out_set.size for held_out_set in self.task.held_out_sets)
-        most = min(prompts, MAX_PROCESSES, *(size for size in sizes if size))
-        numbers = range(2, most + 1) if holding.processes == 1 else [holding.processes]
+        limit = min(prompts, MAX_PROCESSES, *(size for size in sizes if size))
+        numbers = range(2, limit + 1) if holding.processes == 1 else [holding.processes]
         return [number for number in numbers if prompts % number == 0 and prompts // number % minibatches == 0]
 
 

@@ -11,25 +11,25 @@ from torch import Tensor, nn
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.policy.policy import Policy
 
-SCALES = ("logits_scaling", "logit_scale", "lm_head_multiplier")
+LOGIT_SCALES = ("logits_scaling", "logit_scale", "lm_head_multiplier")
 """Under which names models keep a factor of their logits: Granite, Cohere, Falcon-H1."""
 
-CAPS = ("final_logit_softcapping", "logits_soft_cap")
+LOGIT_CAPS = ("final_logit_softcapping", "logits_soft_cap")
 """Under which names models keep a bound of their logits: Gemma, RecurrentGemma."""
 
 
-CAUSAL = ("ForCausalLM", "LMHeadModel")
+CAUSAL_ENDINGS = ("ForCausalLM", "LMHeadModel")
 """How the classes are called that continue a text."""
 
-ADAPTER, WEIGHTS = "adapter_config.json", "model.safetensors"
+_ADAPTER_CONFIG, _WEIGHTS_FILE = "adapter_config.json", "model.safetensors"
 
-UNTRACED = (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, LookupError)
+TRACING_ERRORS = (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, LookupError)
 """What models raise that look at numbers, or use kernels, that there are none of without weights."""
 
-HERE = ("policies/", "./", "../", "/", "~")
+FOLDER_BEGINNINGS = ("policies/", "./", "../", "/", "~")
 """With what a path begins that is meant to be a folder; the id of a hub repository has one slash and none of these."""
 
-MADE_BY = {
+FOLDER_COMMANDS = {
     "policies/smollm2": "python scripts/fetch_smollm2.py --out policies/smollm2",
     "policies/long_chains": "python scripts/pretrain_tiny.py --out policies/long_chains --start rlcredit/tiny "
     "--terms 2 12 --steps 3000 --lr 1e-3",
@@ -38,11 +38,11 @@ MADE_BY = {
 
 
 def explain_missing_folder(policy: Policy) -> str | None:
-    """Return what is missing if a path is meant to be a folder and is none; None otherwise."""
-    local = policy.path.startswith(HERE) or policy.path.count("/") > 1
+    """Return an error message if a path is meant to be a folder and is none; None otherwise."""
+    local = policy.path.startswith(FOLDER_BEGINNINGS) or policy.path.count("/") > 1
     if not local or Path(policy.location).exists():
         return None
-    command = MADE_BY.get(policy.path)
+    command = FOLDER_COMMANDS.get(policy.path)
     repair = f"Make it: {command}" if command else "Name a folder that exists, or the id of a hub repository."
     return f"there is no folder {shorten_name(policy.path)!r} here. {repair}"
 
@@ -59,10 +59,10 @@ def refuse_unreadable_weights(policy: Policy) -> None:
     if missing := explain_missing_folder(policy):
         raise ValueError(f"model.policy.path: {missing}")
     folder, path = Path(policy.location), shorten_name(policy.path)
-    if (folder / ADAPTER).is_file():
+    if (folder / _ADAPTER_CONFIG).is_file():
         raise ValueError(
-            f"model.policy.path: {path!r} is the folder of an adapter ({ADAPTER}). Name its base model; `sample`, "
-            "`evaluate` and `export` take the folder as --adapter."
+            f"model.policy.path: {path!r} is the folder of an adapter ({_ADAPTER_CONFIG}). Name its base model; "
+            "`sample`, `evaluate` and `export` take the folder as --adapter."
         )
     files = sorted(folder.iterdir()) if folder.is_dir() else [folder]
     if any(file.suffix == ".safetensors" for file in files) or not folder.exists():
@@ -88,12 +88,12 @@ def _refuse_incomplete_folder(path: str, folder: Path) -> None:
     """Refuse a folder without its configuration or some weight files, or with truncated ones."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
-    index = folder / f"{WEIGHTS}.index.json"
+    index = folder / f"{_WEIGHTS_FILE}.index.json"
     try:
         if not (folder / "config.json").is_file():
             raise FileNotFoundError("config.json is missing")
-        files = [WEIGHTS]
-        if index.is_file() and not (folder / WEIGHTS).is_file():
+        files = [_WEIGHTS_FILE]
+        if index.is_file() and not (folder / _WEIGHTS_FILE).is_file():
             files = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
         for file in files:
             with safe_open(folder / file, framework="pt"):  # reads the table of contents alone
@@ -123,8 +123,9 @@ def refuse_non_causal_model(policy: Policy, config: Any) -> None:
         reason = f"reads more than text ({kind}), and only text models"
     elif type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
         reason = f"does not continue texts ({kind}), and only models that do so"
-    elif architectures and not any(str(architecture).endswith(CAUSAL) for architecture in architectures):
-        reason = f"is saved as {shorten_name(str(architectures[0]))}, and only what is saved as {' or '.join(CAUSAL)}"
+    elif architectures and not any(str(architecture).endswith(CAUSAL_ENDINGS) for architecture in architectures):
+        endings = " or ".join(CAUSAL_ENDINGS)
+        reason = f"is saved as {shorten_name(str(architectures[0]))}, and only what is saved as {endings}"
     else:
         return
     raise ValueError(
@@ -191,18 +192,20 @@ def refuse_modified_logits(policy: Policy, config: Any, model: Any) -> None:
 
     """
     text, head = config.get_text_config(), model.get_output_embeddings()
-    odd = {name: getattr(text, name, None) for name in (*SCALES, *CAPS)}
-    found = [
-        f"{name} is {value:g}" for name, value in odd.items() if value is not None and (value != 1 or name in CAPS)
+    settings = {name: getattr(text, name, None) for name in (*LOGIT_SCALES, *LOGIT_CAPS)}
+    changes = [
+        f"{name} is {value:g}"
+        for name, value in settings.items()
+        if value is not None and (value != 1 or name in LOGIT_CAPS)
     ]
     if getattr(head, "bias", None) is not None:
-        found.append("its output embedding has a bias")
-    if not found and not any(odd[name] is not None for name in SCALES) and _has_modified_logits(model):
-        found.append("what it returns is not what its output embedding gives")
-    if found:
+        changes.append("its output embedding has a bias")
+    if not changes and not any(settings[name] is not None for name in LOGIT_SCALES) and _has_modified_logits(model):
+        changes.append("what it returns is not what its output embedding gives")
+    if changes:
         raise ValueError(
-            f"model.policy.path: {shorten_name(policy.path)!r} scales, caps or biases its logits ({', '.join(found)}). "
-            "Scores are taken from hidden states times the output embedding, which would be another policy. Use a "
+            f"model.policy.path: {shorten_name(policy.path)!r} scales, caps or biases its logits "
+            f"({', '.join(changes)}). Scores are taken from hidden states times the output embedding, which would be another policy. Use a "
             "model without, as those of the Llama, Qwen2 and Qwen3 families."
         )
 
@@ -212,15 +215,15 @@ def _has_modified_logits(model: nn.Module) -> bool:
 
     What cannot be traced without weights passes: :meth:`~rlcredit.policy.policy.Policy.load` compares numbers.
     """
-    given: list[Tensor] = []
+    outputs: list[Tensor] = []
     head: nn.Module = model.get_output_embeddings()  # pyright: ignore[reportCallIssue]
-    hook = head.register_forward_hook(lambda _, __, output: given.append(output))
+    hook = head.register_forward_hook(lambda _, __, output: outputs.append(output))
     try:
         # In float32, so that a model that returns its logits in float32 returns the very same.
         with torch.no_grad():
             logits = model.float().eval()(input_ids=torch.zeros(1, 2, dtype=torch.long, device="meta")).logits
-    except UNTRACED:
+    except TRACING_ERRORS:
         return False
     finally:
         hook.remove()
-    return logits is not given[-1]
+    return logits is not outputs[-1]
