@@ -108,7 +108,7 @@ def forecast_memory(
     *,
     draws: bool = True,
     merges: bool = False,
-    mixed: bool = False,
+    is_mixed: bool = False,
     kept_states: int = 0,
 ) -> MemoryForecast:
     """Forecast the memory of one process, within :data:`FORECAST_ERROR`.
@@ -121,23 +121,25 @@ def forecast_memory(
         update: Size of the largest micro-batch of an update; None without updates.
         draws: Whether completions are drawn in this process.
         merges: Whether the adapter is added into a copy of the weights to draw them.
-        mixed: Whether products are taken in fewer bits than float32 has.
+        is_mixed: Whether products are taken in fewer bits than float32 has.
         kept_states: Tokens whose hidden states are kept for an operator.
 
     """
     size, vocabulary = PRECISION_BYTES[holding.dtype], architecture.vocabulary
     states = size * architecture.hidden * kept_states
     # Whoever scores keeps all prompts while completions are read after them, part by part.
-    keys = max(each.keys + (0 if draws else each.prompts * each.prompt_tokens) for each in decodings)
+    keys = max(
+        pass_size.keys + (0 if draws else pass_size.prompts * pass_size.prompt_tokens) for pass_size in decodings
+    )
     cache = 2 * architecture.layers * architecture.key_width * size * keys
     cache += HIDDEN_COPIES * states + (size * architecture.linear_parameters if merges else 0)
-    drawn = DRAWN_LOGIT_BYTES * vocabulary * max(decoding.rows for decoding in decodings) if draws else 0
-    tokens = max(each.rows * each.tokens for each in ([update] if update else decodings))
-    logits = max(drawn, min(SCORED_LOGIT_BYTES, 2 * 4 * vocabulary * tokens))
+    drawn_logits = DRAWN_LOGIT_BYTES * vocabulary * max(decoding.rows for decoding in decodings) if draws else 0
+    tokens = max(pass_size.rows * pass_size.tokens for pass_size in ([update] if update else decodings))
+    logits = max(drawn_logits, min(SCORED_LOGIT_BYTES, 2 * 4 * vocabulary * tokens))
     activations = 0.0
     if update:
-        activations = activation_bytes(architecture, holding.dtype, update, mixed=mixed) + states
-        if mixed and size == PRECISION_BYTES["float32"] and not holding.quantization:
+        activations = activation_bytes(architecture, holding.dtype, update, is_mixed=is_mixed) + states
+        if is_mixed and size == PRECISION_BYTES["float32"] and not holding.quantization:
             activations += 2 * 2 * architecture.linear_parameters  # a copy in fewer bits for prompts and completions
     return MemoryForecast(weight_bytes(architecture, holding) + adapter, cache, logits, activations)
 
@@ -154,12 +156,12 @@ def weight_bytes(architecture: DecoderArchitecture, holding: WeightHolding) -> f
         return linear * linear_bytes + (architecture.parameters - linear) * plain
     embeddings = (1 if architecture.tied else 2) * architecture.vocabulary * architecture.hidden
     layers = architecture.parameters - embeddings - architecture.hidden
-    gathered = 2 * min(2, architecture.layers) * layers / architecture.layers
-    return plain * (architecture.parameters - layers + layers / holding.processes + gathered)
+    gathered_layers = 2 * min(2, architecture.layers) * layers / architecture.layers
+    return plain * (architecture.parameters - layers + layers / holding.processes + gathered_layers)
 
 
 def activation_bytes(
-    architecture: DecoderArchitecture, dtype: Precision, read: PassSize, *, mixed: bool = False
+    architecture: DecoderArchitecture, dtype: Precision, read: PassSize, *, is_mixed: bool = False
 ) -> float:
     """Return the bytes that backpropagation keeps of a pass.
 
@@ -167,12 +169,12 @@ def activation_bytes(
     first token of its prompt.
     """
     size = PRECISION_BYTES[dtype]
-    residual, query, gated = ACTIVATION_BYTES["mixed" if mixed else size]
-    channels = gated * architecture.intermediate
+    residual, query, inner = ACTIVATION_BYTES["mixed" if is_mixed else size]
+    channels = inner * architecture.intermediate
     if architecture.sparse:
         channels = architecture.active * size * (2 * architecture.hidden + 4 * architecture.expert_width)
     channels += residual * architecture.hidden + query * architecture.query_width
-    attention = (2 if mixed else size) * (2 * architecture.query_width * read.keys + read.pairs)
+    attention = (2 if is_mixed else size) * (2 * architecture.query_width * read.keys + read.pairs)
     return architecture.layers * (channels * (read.prompts * read.prompt_tokens + read.rows * read.tokens) + attention)
 
 

@@ -236,7 +236,7 @@ class _PlannedRun:
             update,
             draws=draws,
             merges=merges,
-            mixed=is_mixed,
+            is_mixed=is_mixed,
             kept_states=prompts * module.sampling.completions * module.sampling.max_tokens if reads_states else 0,
         )
         bits = f"{holding.quantization} (the rest {holding.dtype})" if holding.quantization else holding.dtype

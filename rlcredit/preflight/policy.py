@@ -8,7 +8,7 @@ from typing import Any
 
 from rlcredit.config.resource_limits import find_resource_excess
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.policy.adapters import CONFIG, MERGE
+from rlcredit.policy.adapters import ADAPTER_CONFIG, MERGE_ADVICE
 from rlcredit.policy.architecture import LinearShape, is_expert
 from rlcredit.policy.chat_turns import parse_conversation
 from rlcredit.policy.memory import TRAINED_BYTES, read_machine_memory
@@ -89,7 +89,9 @@ def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> Non
     except LoRATargetError as error:
         if adapter is None:
             raise
-        raise ValueError(f"{shorten_name(adapter / CONFIG)}: target_modules: {error.cause} {MERGE}") from None
+        raise ValueError(
+            f"{shorten_name(adapter / ADAPTER_CONFIG)}: target_modules: {error.cause} {MERGE_ADVICE}"
+        ) from None
     try:
         add_lora_adapter(model, policy.lora)
     except ValueError as error:  # PEFT knows of models some of whose layers are no layers to their own code

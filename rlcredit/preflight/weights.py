@@ -205,8 +205,8 @@ def refuse_modified_logits(policy: Policy, config: Any, model: Any) -> None:
     if changes:
         raise ValueError(
             f"model.policy.path: {shorten_name(policy.path)!r} scales, caps or biases its logits "
-            f"({', '.join(changes)}). Scores are taken from hidden states times the output embedding, which would be another policy. Use a "
-            "model without, as those of the Llama, Qwen2 and Qwen3 families."
+            f"({', '.join(changes)}). Scores are taken from hidden states times the output embedding, which would be "
+            "another policy. Use a model without, as those of the Llama, Qwen2 and Qwen3 families."
         )
 
 

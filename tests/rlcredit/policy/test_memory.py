@@ -62,7 +62,7 @@ def test_activations_are_about_what_the_graph_keeps(kind, prompts, dtype, mixed,
     measured = saved_bytes(policy_of(kind, dtype, tmp_path / "policy"), mixed, prompts)
     sizes = parse_architecture({"model_type": kind, **SIZES, **HEADS})
     read = memory.PassSize(prompts, PROMPT, ROWS, TOKENS - 1)
-    forecast = memory.forecast_memory(sizes, memory.WeightHolding(dtype), 0, [read], read, mixed=mixed)
+    forecast = memory.forecast_memory(sizes, memory.WeightHolding(dtype), 0, [read], read, is_mixed=mixed)
     assert measured == pytest.approx(forecast.activations, rel=memory.FORECAST_ERROR)
 
 
