@@ -10,7 +10,7 @@ from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.credit.contract import OperatorContract
 from rlcredit.credit.stack_checks import select_operators
-from rlcredit.decoding.fused_forward import KNOWN
+from rlcredit.decoding.fused_forward import FUSED_KINDS
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.policy.architecture import DecoderArchitecture
 from rlcredit.policy.memory import (
@@ -224,7 +224,7 @@ class _PlannedRun:
         decodings = list(self._list_decodings(holding, prompts))
         update, update_text = self._plan_update(holding, prompts) if self.learns else (None, "no update")
         decoder = module.decoder if isinstance(module.decoder, InProcessEngine) else InProcessEngine()
-        is_fused = decoder.fused and shape.kind in KNOWN and not is_mixed and not holding.quantization
+        is_fused = decoder.fused and shape.kind in FUSED_KINDS and not is_mixed and not holding.quantization
         draws = any(name for _, name in decodings)
         merges = draws and holding.dtype == "float32" and (is_fused or decoder.merge)
         reads_states = any("hidden" in operator.reads for operator in self._list_operators())

@@ -13,7 +13,7 @@ from rlcredit.base.exit_status import RunStopped
 from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_sequence_tokens
-from rlcredit.decoding.in_process import CANARY
+from rlcredit.decoding.in_process import MAX_STATE_ERROR
 from rlcredit.formulas.groups import ranks_within_rows
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import BYTES, predictive_variance, tempered_logits
@@ -128,7 +128,10 @@ class PolicyLookahead:
                 whole_states[0, place + len(prompt) :].float(),
                 branch_states[0, : len(tokens)].float(),
             )
-            if not (branch_part - whole_part).norm() <= CANARY[self.policy.computing_dtype] * whole_part.norm():
+            if (
+                not (branch_part - whole_part).norm()
+                <= MAX_STATE_ERROR[self.policy.computing_dtype] * whole_part.norm()
+            ):
                 raise ValueError(
                     f"{self.policy.path}: what might have been drawn cannot be read, because the model's attention "
                     "takes no mask of a caller's own, as with sliding windows. Use GAE with HeadCritic in place of "

@@ -98,7 +98,7 @@ def asked(policy, task):
 
 def test_a_filtered_engine_reports_the_policy_as_it_is(policy, asked):
     prompt_ids, noise, of = asked
-    samples = InProcessEngine().decode(policy, prompt_ids, noise, of, 1.0, kept=TokenFilter(top_k=3, top_p=0.9))
+    samples = InProcessEngine().decode(policy, prompt_ids, noise, of, 1.0, token_filter=TokenFilter(top_k=3, top_p=0.9))
     with torch.no_grad():
         scores = policy.score_prompts(prompt_ids[of], samples.completion_ids)
     assert_close(samples.logprobs[samples.mask], scores.logprobs[samples.mask], atol=1e-4, rtol=1e-4)
@@ -108,7 +108,7 @@ def test_a_filtered_engine_reports_the_policy_as_it_is(policy, asked):
 def test_a_greedy_engine_draws_the_likeliest_token_whatever_the_noise(policy, asked):
     prompt_ids, noise, of = asked
     pair = (
-        InProcessEngine().decode(policy, prompt_ids, each, of, 1.0, kept=TokenFilter(greedy=True))
+        InProcessEngine().decode(policy, prompt_ids, each, of, 1.0, token_filter=TokenFilter(greedy=True))
         for each in (noise, 1 - noise)
     )
     first, second = pair
@@ -124,6 +124,6 @@ def test_a_greedy_engine_draws_the_likeliest_token_whatever_the_noise(policy, as
 def test_without_a_filter_nothing_changes(policy, asked):
     prompt_ids, noise, of = asked
     plain = InProcessEngine().decode(policy, prompt_ids, noise, of, 0.7)
-    kept = InProcessEngine().decode(policy, prompt_ids, noise, of, 0.7, kept=TokenFilter(top_p=1.0))
+    kept = InProcessEngine().decode(policy, prompt_ids, noise, of, 0.7, token_filter=TokenFilter(top_p=1.0))
     assert torch.equal(plain.completion_ids, kept.completion_ids)
     assert torch.equal(plain.logprobs, kept.logprobs)
