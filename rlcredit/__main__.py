@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rlcredit.base.deferred_torchmetrics import defer_torchmetrics
 from rlcredit.base.exit_status import FAILED, REFUSED, signal_exit_status
 from rlcredit.base.frozen_imports import freeze_imports
 from rlcredit.base.interrupts import ENDING, SignalInterrupt, is_signal, raise_interrupts, read_signal_number
@@ -47,7 +46,6 @@ def main() -> None:
 def _run_named_command(words: Sequence[str]) -> None:
     """Run the command that the first word names, or answer what is asked of rlcredit itself."""
     prefer_own_callbacks()
-    defer_torchmetrics()
     name, rest = (words[0], words[1:]) if words else ("--help", [])
     if name in HELP:
         print(render_help())

@@ -29,7 +29,7 @@ from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.rollout import FACTS, FIELDS, Rollout
 from rlcredit.losses import PolicyLoss
 from rlcredit.pages.tables import Table
-from rlcredit.training.metric_glossary import METRICS
+from rlcredit.training.metric_glossary import METRIC_MEANINGS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "reference"
@@ -166,7 +166,7 @@ def collect_formula_docstrings(kind: type) -> dict[str, str]:
 
 def render_metrics() -> str:
     """Return every metric of a default run with its meaning."""
-    rows = [(f"`{name}`", each.meaning, each.unit or "-", each.taken or "-") for name, each in METRICS.items()]
+    rows = [(f"`{name}`", each.meaning, each.unit or "-", each.taken or "-") for name, each in METRIC_MEANINGS.items()]
     return Table(("metric", "meaning", "unit", "where it is taken"), rows).to_markdown()
 
 

@@ -28,7 +28,7 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config.arguments import WIDEST
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
+from rlcredit.preflight.dry_run import REFUSAL_TYPES, explain_refusal
 from rlcredit.supervision.graceful_stop import SignalHandler
 
 SIGNALS = SignalHandler()
@@ -42,7 +42,7 @@ def run_card_command(args: Sequence[str]) -> int:
     with SIGNALS.handle_signals():
         try:
             return _build_requested_cards(options)
-        except REFUSALS as error:
+        except REFUSAL_TYPES as error:
             print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
             return REFUSED
         except (SignalInterrupt, KeyboardInterrupt) as interrupted:

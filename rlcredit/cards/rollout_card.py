@@ -36,7 +36,7 @@ from rlcredit.policy.policy import Policy
 from rlcredit.training.credit_gradients import compute_prompt_vectors
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.nan_and_mismatch import rms_difference
-from rlcredit.training.scored_samples import ROUNDED
+from rlcredit.training.scored_samples import ROUNDED_TOLERANCE
 
 BATCHES = 3
 """Batches of prompts whose gradients are compared, at least."""
@@ -247,7 +247,7 @@ def read_batch_file(file: Path) -> Rollout:
 def _describe_distance(apart: float) -> Finding:
     """Return how far the policy lies from the one that sampled the batch."""
     other = "The policy is not the one that sampled this batch, or not at this temperature: the gradient is weighted."
-    sentence = "The policy is the one that sampled this batch." if apart < ROUNDED else other
+    sentence = "The policy is the one that sampled this batch." if apart < ROUNDED_TOLERANCE else other
     return Finding("distance", "distance of log-probabilities", apart, "nats", sentence=sentence)
 
 

@@ -49,7 +49,7 @@ from rlcredit.outputs.learning_curve import LearningCurve
 from rlcredit.outputs.run_identity import RunIdentity, collect_flat_parameters, make_run_tags
 from rlcredit.outputs.run_status import RunStatus
 from rlcredit.outputs.saved_config import SaveConfig
-from rlcredit.preflight.dry_run import REFUSALS, explain_refusal, refuse_impossible_run
+from rlcredit.preflight.dry_run import REFUSAL_TYPES, explain_refusal, refuse_impossible_run
 from rlcredit.preflight.memory import refuse_excess_memory
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.preflight.prompts import refuse_unreadable_prompts
@@ -322,7 +322,7 @@ class CreditCLI(OpenCLI):
             try:
                 refuse_unloadable_policy(model.policy)
                 print("", *preview_first_prompt(model.policy, datamodule), sep="\n")
-            except REFUSALS as error:
+            except REFUSAL_TYPES as error:
                 self.parser.error(explain_refusal(error))
 
     def run_subcommand(self, subcommand: str) -> None:

@@ -12,7 +12,7 @@ from rlcredit.cli.engine_text import build_engine
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.policy.adapters import CONFIG, install_adapter, load_adapter_weights, read_adapter_settings
+from rlcredit.policy.adapters import ADAPTER_CONFIG, install_adapter, load_adapter_weights, read_adapter_settings
 from rlcredit.policy.model_loading import find_fastest_device
 from rlcredit.policy.policy import LoRA, Policy
 from rlcredit.policy.prompt_format import PromptFormat
@@ -87,7 +87,7 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
 
     """
     adapter, checkpoint, run = args.adapter, None, None
-    if args.ckpt_path is not None and (args.ckpt_path / CONFIG).is_file():
+    if args.ckpt_path is not None and (args.ckpt_path / ADAPTER_CONFIG).is_file():
         adapter = args.ckpt_path
     elif args.ckpt_path is not None:
         checkpoint, run = _find_checkpoint(args.ckpt_path)
@@ -125,7 +125,7 @@ def _build_plain_policy(args: argparse.Namespace, adapter: Path | None) -> Named
         raise ValueError("no policy is named. Give --ckpt_path, --adapter, --model or --config.")
     lora, base = read_adapter_settings(adapter) if adapter else ({}, "")
     if not (path := args.model or base):
-        raise ValueError(f"{adapter}: {CONFIG} does not name its base model. Name it with --model.")
+        raise ValueError(f"{adapter}: {ADAPTER_CONFIG} does not name its base model. Name it with --model.")
     policy = Policy(path, LoRA(**lora))
     policy.prompt = PromptFormat(not args.raw, None if args.thinking is None else args.thinking == "on")
     return NamedPolicy(policy, InProcessEngine(), Sampling(), None, policy.path)

@@ -10,7 +10,7 @@ from torch import Tensor
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.decoding.noise import OPERATORS, sampling_seeds, stream_number
+from rlcredit.decoding.noise import FIRST_OPERATOR_PROMPT, sampling_seeds, stream_number
 from rlcredit.formulas.distributed import gather_over_processes, sum_over_processes
 from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.prefix_statistics import prefix_statistics
@@ -62,7 +62,7 @@ def prefix_features(rollout: Rollout, rows: Tensor, hidden: Tensor, path: Tensor
 
 def make_noise(operator: CreditOperator, rollout: Rollout) -> torch.Generator:
     """Return a source of random numbers on the CPU, named by the run's seed, the step and an operator."""
-    stream = OPERATORS + stream_number(operator.label)
+    stream = FIRST_OPERATOR_PROMPT + stream_number(operator.label)
     return torch.Generator().manual_seed(sampling_seeds(operator.run_seed, rollout.step, [stream], [0])[0])
 
 

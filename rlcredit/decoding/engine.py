@@ -96,7 +96,7 @@ class Decoder(Engine):
         policy: Policy,
         prompt_ids: Tensor,
         noise: Tensor,
-        of: Tensor,
+        context_numbers: Tensor,
         temperature: float,
         limits: Tensor | None = None,
     ) -> Samples:
@@ -106,7 +106,8 @@ class Decoder(Engine):
             policy: Policy, loaded; it is sampled in eval mode.
             prompt_ids: Contexts, left-padded, shape ``(P, L)``, on the policy's device.
             noise: Uniforms in [0, 1), shape ``(B, T)``.
-            of: Number of the context that each row continues, shape ``(B,)``; rows of one context share its prefill.
+            context_numbers: Number of the context that each row continues, shape ``(B,)``; rows of one context share
+                its prefill.
             temperature: Sampling temperature T.
             limits: Most tokens that each row may have, shape ``(B,)``; the width of the noise if None.
 
@@ -130,6 +131,6 @@ class Decoder(Engine):
         group = sampling.completions
         numbers = [number for number in prompts for _ in range(group)]
         noise = sampling_uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)
-        of = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(group)
-        asked: dict[str, Any] = {"keeps_hidden": True} if keeps_hidden else {}
-        return self.decode(policy, prompt_ids, noise, of, sampling.temperature, **asked)
+        context_numbers = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(group)
+        options: dict[str, Any] = {"keeps_hidden": True} if keeps_hidden else {}
+        return self.decode(policy, prompt_ids, noise, context_numbers, sampling.temperature, **options)

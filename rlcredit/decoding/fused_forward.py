@@ -10,10 +10,10 @@ from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_
 from rlcredit.decoding.key_value_cache import KernelCache, KeyValueCache, MatmulCache
 from rlcredit.policy.policy import Policy
 
-KNOWN = ("llama", "qwen2", "qwen3")
+FUSED_KINDS = ("llama", "qwen2", "qwen3")
 """Architectures that differ only in biases, query and key norms, grouped queries and tied heads."""
 
-ROTATIONS = ("default", "linear", "llama3", "yarn")
+FUSED_ROTATIONS = ("default", "linear", "llama3", "yarn")
 """Rotary embeddings that depend on the position alone."""
 
 
@@ -23,11 +23,11 @@ def find_fusion_obstacle(policy: Policy) -> str | None:
     activation = getattr(config, "hidden_act", None)
     rotation = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
     reasons = {
-        f"its architecture is {config.model_type}": config.model_type not in KNOWN,
+        f"its architecture is {config.model_type}": config.model_type not in FUSED_KINDS,
         f"its weights are held in {policy.quantization}": policy.quantization is not None,
         "attention slides over a window": any(kind != "full_attention" for kind in getattr(config, "layer_types", ())),
         f"its activation is {activation}": activation != "silu",
-        f"its rotary embedding is {rotation}": rotation not in ROTATIONS,
+        f"its rotary embedding is {rotation}": rotation not in FUSED_ROTATIONS,
         "float32 weights are computed in fewer bits": policy.dtype == "float32"
         and torch.is_autocast_enabled(policy.device.type),
     }
@@ -48,7 +48,7 @@ class FusedLinear:
 
     def __init__(self, layers: Sequence[Any], norm: Tensor | None = None) -> None:
         plain = [getattr(layer, "base_layer", layer) for layer in layers]
-        adapted = [layer for layer, base in zip(layers, plain, strict=True) if layer is not base]
+        lora_layers = [layer for layer, base in zip(layers, plain, strict=True) if layer is not base]
         self.weights = [layer.weight.detach() for layer in plain]
         self.bias = None
         if any(layer.bias is not None for layer in plain):
@@ -56,12 +56,12 @@ class FusedLinear:
         self.down = self.up = None
         self.norm = norm
         if self.weights[0].dtype == torch.float32:
-            merged = torch.cat([_merged_weight(layer, base) for layer, base in zip(layers, plain, strict=True)])
-            self.weights, self.norm = [merged if norm is None else merged * norm.detach()], None
-        elif adapted:
+            sums = torch.cat([_merged_weight(layer, base) for layer, base in zip(layers, plain, strict=True)])
+            self.weights, self.norm = [sums if norm is None else sums * norm.detach()], None
+        elif lora_layers:
             # The trainer's autocast rounds the factors, too.
             dtype = self.weights[0].dtype if torch.is_autocast_enabled(self.weights[0].device.type) else torch.float32
-            self.down = torch.cat([layer.lora_A["default"].weight.detach() for layer in adapted]).to(dtype)
+            self.down = torch.cat([layer.lora_A["default"].weight.detach() for layer in lora_layers]).to(dtype)
             self.up = torch.block_diag(
                 *(_scaled_lora_up(layer, base) for layer, base in zip(layers, plain, strict=True))
             ).to(dtype)
@@ -127,15 +127,15 @@ class FusedLayer:
         """Return queries, shape ``(N, Q, H)``, and keys and values, ``(N, 2, K, H)``, of tokens ``(N, D)``."""
         qkv = self.qkv(_unscaled_rms_norm(x, self.eps)).view(len(x), -1, self.width)
         qk = qkv[:, : self.queries + self.keys]
-        normed = qk if self.norm is None else _unscaled_rms_norm(qk, self.eps) * self.norm
-        torch.addcmul(normed * cos, normed.roll(self.width // 2, -1), sin, out=qk)
+        norms = qk if self.norm is None else _unscaled_rms_norm(qk, self.eps) * self.norm
+        torch.addcmul(norms * cos, norms.roll(self.width // 2, -1), sin, out=qk)
         return qk[:, : self.queries], qkv[:, self.queries :].view(len(x), 2, self.keys, self.width)
 
-    def finish_layer(self, x: Tensor, attended: Tensor) -> Tensor:
+    def finish_layer(self, x: Tensor, attention: Tensor) -> Tensor:
         """Return the residual stream behind the layer, shape ``(N, D)``, from the output of attention."""
-        x = self.out.add_to_residual(x, attended)
-        gate, up = self.gate_up(_unscaled_rms_norm(x, self.eps)).chunk(2, -1)
-        return self.down.add_to_residual(x, silu(gate).mul_(up))
+        x = self.out.add_to_residual(x, attention)
+        gate, values = self.gate_up(_unscaled_rms_norm(x, self.eps)).chunk(2, -1)
+        return self.down.add_to_residual(x, silu(gate).mul_(values))
 
 
 def _unscaled_rms_norm(x: Tensor, eps: float) -> Tensor:
@@ -162,19 +162,19 @@ class FusedForward:
         self.embedding, self.norm, self.eps = base.embed_tokens.weight.detach(), base.norm.weight.detach(), eps
         self.layers = [FusedLayer(layer, eps) for layer in base.layers]
 
-    def read_contexts(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
+    def read_contexts(self, prompt_ids: Tensor, context_numbers: Tensor, room: int) -> Tensor:
         """Read contexts once each; return the last hidden state of every row, shape ``(B, D)``.
 
         Args:
             prompt_ids: Token ids of the contexts, left-padded, shape ``(P, L)``.
-            of: Number of the context that each row continues, shape ``(B,)``.
+            context_numbers: Number of the context that each row continues, shape ``(B,)``.
             room: Number of tokens that may follow.
 
         """
         with torch.autocast(prompt_ids.device.type, enabled=False):
-            return self._read_contexts(prompt_ids, of, room)
+            return self._read_contexts(prompt_ids, context_numbers, room)
 
-    def _read_contexts(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
+    def _read_contexts(self, prompt_ids: Tensor, context_numbers: Tensor, room: int) -> Tensor:
         mask, length = self.policy.prompt_mask(prompt_ids), prompt_ids.shape[1]
         places = (mask.cumsum(-1) - 1).clamp(min=0)
         self.rotations = self._rotations(length + room)
@@ -191,20 +191,20 @@ class FusedForward:
             queries = queries.view(*prompt_ids.shape, layer.queries, -1).transpose(1, 2)
             kv = kv.view(*prompt_ids.shape, 2, layer.keys, -1).permute(2, 0, 3, 1, 4)
             groups = layer.queries > layer.keys
-            attended = scaled_dot_product_attention(queries, *kv, attention_bias, scale=layer.scale, enable_gqa=groups)
-            x = layer.finish_layer(x, attended.transpose(1, 2).reshape(len(x), -1))
-            self.cache.append(self._cache_type(kv[0], kv[1], of, room))
-        self.column, self.places = length, places[:, -1][of] + 1
-        self.bias = x.new_zeros(len(of), self.layers[0].keys, 1, length + room)
-        self.bias[..., :length] = bias[of][:, None, None]
-        return (_unscaled_rms_norm(x.view(*prompt_ids.shape, -1)[:, -1], self.eps) * self.norm)[of]
+            attention = scaled_dot_product_attention(queries, *kv, attention_bias, scale=layer.scale, enable_gqa=groups)
+            x = layer.finish_layer(x, attention.transpose(1, 2).reshape(len(x), -1))
+            self.cache.append(self._cache_type(kv[0], kv[1], context_numbers, room))
+        self.column, self.places = length, places[:, -1][context_numbers] + 1
+        self.bias = x.new_zeros(len(context_numbers), self.layers[0].keys, 1, length + room)
+        self.bias[..., :length] = bias[context_numbers][:, None, None]
+        return (_unscaled_rms_norm(x.view(*prompt_ids.shape, -1)[:, -1], self.eps) * self.norm)[context_numbers]
 
     def append_tokens(self, tokens: Tensor) -> Tensor:
         """Take one more token in every row, shape ``(B,)``; return the last hidden states, shape ``(B, D)``."""
         with torch.autocast(tokens.device.type, enabled=False):
-            hidden = self.read_token(tokens, self.bias[..., : self.column + 1], self.column)
+            states = self.read_token(tokens, self.bias[..., : self.column + 1], self.column)
             self.column, self.places = self.column + 1, self.places + 1
-            return hidden
+            return states
 
     def read_token(self, tokens: Tensor, bias: Tensor, column: int | Tensor) -> Tensor:
         """Return the last hidden states behind one more token in every row, and keep its keys and values.

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from rlcredit.decoding.fused_forward import FusedForward
 
-BLOCK = 128
+KEY_BLOCK = 128
 """Tokens after which the graph is recorded anew, with as many more keys: a replay reads them all, masked or not."""
 
 
@@ -18,12 +18,12 @@ class GraphedForward(FusedForward):
 
     graph: torch.cuda.CUDAGraph | None = None
 
-    def _read_contexts(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
+    def _read_contexts(self, prompt_ids: Tensor, context_numbers: Tensor, room: int) -> Tensor:
         self.graph = None  # what it replays is bound to the cache of the contexts before
-        hidden = super()._read_contexts(prompt_ids, of, room + -room % BLOCK)
+        states = super()._read_contexts(prompt_ids, context_numbers, room + -room % KEY_BLOCK)
         self.bias[..., self.column :] = torch.finfo(self.bias.dtype).min
         self._clear_room()
-        return hidden
+        return states
 
     def append_tokens(self, tokens: Tensor) -> Tensor:
         """Take one more token in every row, shape ``(B,)``; return the last hidden states, shape ``(B, D)``."""
@@ -47,19 +47,19 @@ class GraphedForward(FusedForward):
             cache.clear_room(self.column)
 
     def find_reach(self) -> int:
-        """Return how many keys a graph reads that is recorded now."""
-        return min(self.column + BLOCK - self.column % BLOCK, self.bias.shape[-1])
+        """Return the number of keys that a graph reads if it is recorded now."""
+        return min(self.column + KEY_BLOCK - self.column % KEY_BLOCK, self.bias.shape[-1])
 
     def _record_graph(self, tokens: Tensor) -> None:
         """Record a token's operations, up to the next block of keys."""
         self.graph, self.hidden = None, tokens  # what an earlier graph used is free for this one
         self.reach = self.find_reach()
         self.tokens, self.place = tokens.clone(), torch.tensor([self.column], device=tokens.device)
-        aside, main = torch.cuda.Stream(), torch.cuda.current_stream()
-        aside.wait_stream(main)
-        with torch.cuda.stream(aside):
+        side_stream, main_stream = torch.cuda.Stream(), torch.cuda.current_stream()
+        side_stream.wait_stream(main_stream)
+        with torch.cuda.stream(side_stream):
             self._compute_token()  # libraries prepare themselves at their first call, which cannot be recorded
-        main.wait_stream(aside)
+        main_stream.wait_stream(side_stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             self.hidden = self._compute_token()

@@ -14,15 +14,15 @@ from rlcredit.config.json_shapes import shorten_repr
 if TYPE_CHECKING:
     import aiohttp
 
-CONNECT = 10.0
+CONNECT_SECONDS = 10.0
 """Seconds in which a server takes a connection, or is asked again."""
 
-PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
+RETRY_PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Seconds before a server is asked again; then the last of them each time."""
 
-BUSY, FAULT = 429, 500
+_BUSY_STATUS, _FAULT_STATUS = 429, 500
 
-LARGEST = 2**16
+MAX_ANSWER_BYTES = 2**16
 """Bytes of an answer, unless a request says otherwise."""
 
 
@@ -48,7 +48,7 @@ class RetryingClient:
         self.turns = asyncio.Semaphore(self.connections)  # to wait for a connection is no part of an answer's time
         self.session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self.connections),
-            timeout=aiohttp.ClientTimeout(total=self.timeout, sock_connect=CONNECT),
+            timeout=aiohttp.ClientTimeout(total=self.timeout, sock_connect=CONNECT_SECONDS),
         )
         return self
 
@@ -57,7 +57,7 @@ class RetryingClient:
     ) -> None:
         await self.session.close()
 
-    async def post(self, url: str, body: Mapping[str, Any], largest: int = LARGEST) -> tuple[int, Any]:
+    async def post(self, url: str, body: Mapping[str, Any], largest: int = MAX_ANSWER_BYTES) -> tuple[int, Any]:
         """Return status and content of an answer; the server's error where it refuses.
 
         Args:
@@ -74,16 +74,16 @@ class RetryingClient:
             try:
                 async with self.turns, self.session.post(url, json=dict(body)) as response:
                     status, content = response.status, _parse_answer(await _read_answer(response, largest))
-                if status < FAULT and status != BUSY:
+                if status < _FAULT_STATUS and status != _BUSY_STATUS:
                     return status, content
                 reason = f"status {status}: {summarise_server_error(content)}"
             except self.failures as error:
                 reason = f"{type(error).__name__} {str(error) or f'after {self.timeout:g} seconds'}"
-            now = time.monotonic()
-            failing_since = now if failing_since is None else failing_since
-            if now - failing_since >= self.patience:
+            time_now = time.monotonic()
+            failing_since = time_now if failing_since is None else failing_since
+            if time_now - failing_since >= self.patience:
                 break
-            await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
+            await asyncio.sleep(RETRY_PAUSES[min(attempt, len(RETRY_PAUSES) - 1)])
         raise EngineUnavailable(
             f"{url}: no answer, tried for {self.patience:g} seconds ({reason}). Look at the server's own log and start "
             "it again."

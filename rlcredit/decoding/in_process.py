@@ -18,7 +18,7 @@ from rlcredit.decoding.transformers_forward import TransformersForward
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PADDING
 
-CANARY = {torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
+MAX_STATE_ERROR = {torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
 """How far hidden states of both paths may lie apart, as a share of their norm. The embedded policy shows 5e-7 in
 float32 and 0.01 in bfloat16."""
 
@@ -60,29 +60,31 @@ class InProcessEngine(Decoder):
         policy: Policy,
         prompt_ids: Tensor,
         noise: Tensor,
-        of: Tensor,
+        context_numbers: Tensor,
         temperature: float,
         limits: Tensor | None = None,
-        kept: TokenFilter | None = None,
+        token_filter: TokenFilter | None = None,
         keeps_hidden: bool = False,
     ) -> Samples:
         """Continue contexts by given noise; see :meth:`rlcredit.decoding.engine.Decoder.decode`.
 
-        ``kept``, which only an evaluation gives, says which tokens may be drawn.
+        ``token_filter``, which only an evaluation gives, says which tokens may be drawn.
         """
         device = prompt_ids.device
         noise, shape = noise.to(device), (noise.shape[0], noise.shape[1])
         limits = torch.full(shape[:1], shape[1]) if limits is None else limits
-        limits, drawn = limits.to(device), DrawnTokens(shape, device, keeps_hidden)
-        draw = TokenSampler(policy.head, temperature, policy.stop_ids, kept)
-        with policy.evaluation_mode(), _limit_threads(self.threads), contextlib.ExitStack() as merged:
+        limits, storage = limits.to(device), DrawnTokens(shape, device, keeps_hidden)
+        draw = TokenSampler(policy.head, temperature, policy.stop_ids, token_filter)
+        with policy.evaluation_mode(), _limit_threads(self.threads), contextlib.ExitStack() as merge_context:
             reader, size = self._choose_forward(policy), self.decode_batch_size or shape[0]
             if self.merge and isinstance(reader, TransformersForward):
-                merged.enter_context(policy.merge_adapter())
-            for first in range(0, shape[0], size):
-                part = slice(first, first + size)
-                decode_rows(reader, draw, prompt_ids, of[part], noise[part], limits[part], drawn, first)
-        return drawn.to_samples(draw.stops)
+                merge_context.enter_context(policy.merge_adapter())
+            for first_row in range(0, shape[0], size):
+                part = slice(first_row, first_row + size)
+                decode_rows(
+                    reader, draw, prompt_ids, context_numbers[part], noise[part], limits[part], storage, first_row
+                )
+        return storage.to_samples(draw.stops)
 
     def _choose_forward(self, policy: Policy) -> DecodingForward:
         if not self.fused:
@@ -113,24 +115,24 @@ def has_matching_fused_forward(policy: Policy) -> bool:
     size = min(len(policy.head), 1000)
     ids = torch.randint(size, (3, 19), generator=torch.Generator().manual_seed(0)).to(policy.device)
     ids[1, :5] = ids[2, :11] = PADDING
-    rows, unfused = torch.arange(3, device=policy.device), TransformersForward(policy)
-    fused = make_fused_forward(policy)
+    rows, model_forward = torch.arange(3, device=policy.device), TransformersForward(policy)
+    fused_forward = make_fused_forward(policy)
     for position in range(16, 20):
         pair = [
             reader.read_contexts(ids[:, :16], rows, 3) if position == 16 else reader.append_tokens(ids[:, position - 1])
-            for reader in (unfused, fused)
+            for reader in (model_forward, fused_forward)
         ]
-        expected, actual = (hidden.float() for hidden in pair)
-        if not (actual - expected).norm() <= CANARY[policy.head.dtype] * expected.norm():
+        model_states, fused_states = (states.float() for states in pair)
+        if not (fused_states - model_states).norm() <= MAX_STATE_ERROR[policy.head.dtype] * model_states.norm():
             return False
     return True
 
 
 @contextlib.contextmanager
 def _limit_threads(number: int | None) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(number or before)
+    old_number = torch.get_num_threads()
+    torch.set_num_threads(number or old_number)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(old_number)

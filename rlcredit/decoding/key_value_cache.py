@@ -13,7 +13,7 @@ class KeyValueCache(ABC):
     Args:
         keys: Keys of every context, shape ``(P, K, L, H)``.
         values: Values of every context, shape ``(P, K, L, H)``.
-        of: Number of the context that each row continues, shape ``(B,)``.
+        context_numbers: Number of the context that each row continues, shape ``(B,)``.
         room: Number of tokens that may follow.
 
     """
@@ -21,11 +21,11 @@ class KeyValueCache(ABC):
     along: int = -2
     """The dimension of the tokens in the keys; in the values it is the last but one."""
 
-    def __init__(self, keys: Tensor, values: Tensor, of: Tensor, room: int) -> None:
+    def __init__(self, keys: Tensor, values: Tensor, context_numbers: Tensor, room: int) -> None:
         keys = keys if self.along == -2 else keys.mT
         self.keys, self.values = (
-            _copy_rows_with_room(keys, of, room, self.along),
-            _copy_rows_with_room(values, of, room, -2),
+            _copy_rows_with_room(keys, context_numbers, room, self.along),
+            _copy_rows_with_room(values, context_numbers, room, -2),
         )
 
     def write_token(self, keys_values: Tensor, column: int | Tensor) -> None:
@@ -69,8 +69,8 @@ class MatmulCache(KeyValueCache):
     def attend(self, queries: Tensor, bias: Tensor, scale: float) -> Tensor:
         """Return the attention output of one query per row."""
         rows, length = len(queries), bias.shape[-1]
-        grouped = queries.reshape(len(bias), -1, queries.shape[-1])
-        scores = torch.baddbmm(bias, grouped, self.keys[..., :length].flatten(0, 1), alpha=scale)
+        query_groups = queries.reshape(len(bias), -1, queries.shape[-1])
+        scores = torch.baddbmm(bias, query_groups, self.keys[..., :length].flatten(0, 1), alpha=scale)
         return torch.bmm(scores.softmax(-1), self.values[:, :, :length].flatten(0, 1)).view(rows, -1)
 
 
@@ -80,9 +80,11 @@ class KernelCache(KeyValueCache):
     def attend(self, queries: Tensor, bias: Tensor, scale: float) -> Tensor:
         """Return the attention output of one query per row."""
         rows, heads, width = self.keys.shape[0], self.keys.shape[1], self.keys.shape[-1]
-        grouped, length = queries.reshape(rows, heads, -1, width), bias.shape[-1]
+        query_groups, length = queries.reshape(rows, heads, -1, width), bias.shape[-1]
         keys, values = self.keys[:, :, :length], self.values[:, :, :length]
-        output = scaled_dot_product_attention(grouped, keys, values, bias.view(rows, heads, 1, length), scale=scale)
+        output = scaled_dot_product_attention(
+            query_groups, keys, values, bias.view(rows, heads, 1, length), scale=scale
+        )
         return output.reshape(rows, -1)
 
 
@@ -90,6 +92,6 @@ def _copy_rows_with_room(tensor: Tensor, rows: Tensor, room: int, dim: int) -> T
     """Return some rows of a tensor, with ``room`` more entries at the end of a dimension."""
     shape = list(tensor.shape)
     shape[0], shape[dim] = len(rows), shape[dim] + room
-    grown = tensor.new_empty(shape)
-    grown.narrow(dim, 0, tensor.shape[dim]).copy_(tensor[rows])
-    return grown
+    copy = tensor.new_empty(shape)
+    copy.narrow(dim, 0, tensor.shape[dim]).copy_(tensor[rows])
+    return copy

@@ -16,16 +16,16 @@ VALIDATION = 2**63
 ORACLE = 2**63 + 1
 """First step number of the noise of counterfactual continuations."""
 
-BRANCHES = 2**63 + 2**62
+FIRST_BRANCH_STEP = 2**63 + 2**62
 """First step number of the noise of continuations that are trained on."""
 
-OPERATORS = 2**63
+FIRST_OPERATOR_PROMPT = 2**63
 """First prompt number of the noise of random operators, so that it never repeats that of a completion."""
 
-ORACLES = 2**32
+MAX_ORACLE_SAMPLES = 2**32
 """Largest number of samples of one oracle; those of the next one follow."""
 
-STREAMS = {"RandomMask": (0, 2), "RandomPlanner": (1, 2), "CreditOracle": (2**61, 1), "loss": (2**62, 1)}
+OPERATOR_STREAMS = {"RandomMask": (0, 2), "RandomPlanner": (1, 2), "CreditOracle": (2**61, 1), "loss": (2**62, 1)}
 """Where the streams of random operators begin, and how far those of one operator lie apart; any other name finds a
 place of its own between these."""
 
@@ -86,7 +86,7 @@ def continuation_uniforms(seed: int, step: int, prompt: int, samples: int, lengt
         Shape ``(M, T)`` float64 in [0, 1).
 
     """
-    names = range(oracle * ORACLES, oracle * ORACLES + samples)
+    names = range(oracle * MAX_ORACLE_SAMPLES, oracle * MAX_ORACLE_SAMPLES + samples)
     return sampling_uniforms(seed, ORACLE + step, [prompt] * samples, list(names), length)
 
 
@@ -125,7 +125,7 @@ def branch_uniforms(
         ((oracle << 20 | completion) << 20 | place) << 16 | sample
         for completion, place, sample in zip(completions, places, samples, strict=True)
     ]
-    return sampling_uniforms(seed, BRANCHES + step, list(prompts), names, length)
+    return sampling_uniforms(seed, FIRST_BRANCH_STEP + step, list(prompts), names, length)
 
 
 def stream_number(name: str, number: int = 0) -> int:
@@ -142,9 +142,9 @@ def stream_number(name: str, number: int = 0) -> int:
         False
 
     """
-    if name in STREAMS:
-        first, stride = STREAMS[name]
-        return first + stride * number
+    if name in OPERATOR_STREAMS:
+        start, stride = OPERATOR_STREAMS[name]
+        return start + stride * number
     digest = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
     return 2**34 + digest % 2**26 * 2**33 + number
 
@@ -168,7 +168,7 @@ def token_uniforms(seed: int, step: int, stream: int, shape: tuple[int, ...], gr
     """
     rank, world = rank_and_world_size()
     rows = [(row // group_size * world + rank) * group_size + row % group_size for row in range(shape[0])]
-    return sampling_uniforms(seed, step, [OPERATORS + stream] * shape[0], rows, shape[1])
+    return sampling_uniforms(seed, step, [FIRST_OPERATOR_PROMPT + stream] * shape[0], rows, shape[1])
 
 
 def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
@@ -186,9 +186,9 @@ def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
         tensor([1, 1, 3])
 
     """
-    cumulated = running_sums(probabilities, dtype=torch.float64)
-    total = cumulated[:, -1:]
+    sums = running_sums(probabilities, dtype=torch.float64)
+    total = sums[:, -1:]
     # A target rounded up to the total would fall behind the last token that can occur.
     target = torch.minimum(uniform.view(len(uniform), -1) * total, torch.nextafter(total, torch.zeros_like(total)))
-    tokens = torch.searchsorted(cumulated, target, right=True).view(uniform.shape)
+    tokens = torch.searchsorted(sums, target, right=True).view(uniform.shape)
     return tokens.clamp(max=probabilities.shape[-1] - 1)  # for NaN, any token; the checks report NaN

@@ -31,10 +31,10 @@ class Sampling:
     def __post_init__(self) -> None:
         """Refuse what would make sampler and trainer two policies."""
         if self.top_p != 1.0 or self.top_k != 0:
-            name, value, needed = ("top_k", self.top_k, 0) if self.top_k else ("top_p", self.top_p, 1)
+            name, value, neutral_value = ("top_k", self.top_k, 0) if self.top_k else ("top_p", self.top_p, 1)
             raise ValueError(
-                f"{name}: expected {needed}, got {value:g}. A truncated sampler is not the policy that is optimised, "
-                "and its importance ratios are wrong. Lower the temperature instead."
+                f"{name}: expected {neutral_value}, got {value:g}. A truncated sampler is not the policy that is "
+                "optimised, and its importance ratios are wrong. Lower the temperature instead."
             )
         for name in ("completions", "max_tokens"):
             if (value := getattr(self, name)) < 1:

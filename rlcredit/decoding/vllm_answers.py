@@ -12,7 +12,7 @@ FINISH_REASONS = ("stop", "length")
 ADAPTER_LOADED: Shape = Limited(str, lambda text: text.startswith("Success"), "a text that begins with Success")
 """Answer to an adapter."""
 
-LOGPROB: Shape = Limited(float, lambda value: -inf < value <= 0, "a log-probability, from 0 down")
+LOGPROB_SHAPE: Shape = Limited(float, lambda value: -inf < value <= 0, "a log-probability, from 0 down")
 
 
 def make_completion_shape(max_tokens: int, vocabulary: int, stops: Collection[int]) -> Shape:
@@ -32,7 +32,7 @@ def make_completion_shape(max_tokens: int, vocabulary: int, stops: Collection[in
         "index?": Limited(int, lambda number: number == 0, "0, the only one"),
         "finish_reason": Limited(str, FINISH_REASONS.__contains__, " or ".join(FINISH_REASONS)),
         "token_ids": ids,
-        "logprobs": {"token_logprobs": [LOGPROB]},
+        "logprobs": {"token_logprobs": [LOGPROB_SHAPE]},
     }
     choice = Limited(choice, _has_logprob_per_token, "a completion with one log-probability for each token id")
     ends = Limited(choice, lambda given: _ends_as_said(given, stops), "a completion that stops with a stop token")

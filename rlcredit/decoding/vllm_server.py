@@ -19,16 +19,16 @@ from rlcredit.base.exit_status import EngineUnavailable
 from rlcredit.config.json_shapes import Shape, find_shape_mismatch
 from rlcredit.decoding.background_coroutine import BackgroundCoroutine
 from rlcredit.decoding.engine import Engine
-from rlcredit.decoding.http_client import LARGEST, RetryingClient, summarise_server_error
+from rlcredit.decoding.http_client import MAX_ANSWER_BYTES, RetryingClient, summarise_server_error
 from rlcredit.decoding.noise import sampling_seeds
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.decoding.vllm_answers import ADAPTER_LOADED, make_completion_shape
 from rlcredit.policy.policy import Policy
 
-MEMORY = Path("/dev/shm")
+MEMORY_FOLDER = Path("/dev/shm")
 """Where adapters lie by default, if the system has it."""
 
-PLAIN = {
+NEUTRAL_SETTINGS = {
     "top_p": 1.0,
     "top_k": 0,
     "min_p": 0.0,
@@ -38,7 +38,7 @@ PLAIN = {
 }
 """Settings that a server would otherwise read from the model's generation config, which is not part of the policy."""
 
-OK, REFUSED, UNKNOWN = 200, 400, 404
+_OK_STATUS, _REFUSED_STATUS, _UNKNOWN_STATUS = 200, 400, 404
 TOKEN_BYTES = 2**10
 """Bytes of an answer that a token of prompt or completion may take, with its text and its log-probability."""
 
@@ -121,7 +121,7 @@ class VLLMServer(Engine):
             "logprobs": 0,
             "return_token_ids": True,
             "skip_special_tokens": False,
-            **PLAIN,
+            **NEUTRAL_SETTINGS,
         }
         numbers = [number for number in prompts for _ in range(group)]
         row_seeds = sampling_seeds(seed, step, numbers, list(range(group)) * len(prompts))
@@ -129,9 +129,9 @@ class VLLMServer(Engine):
         bodies = [{**common, "prompt": tokens[row // group], "seed": number} for row, number in enumerate(row_seeds)]
         vocabulary = policy.lm.get_input_embeddings().num_embeddings
         shape = make_completion_shape(sampling.max_tokens, vocabulary, stops)
-        sent = threading.Event()
-        answering = self._answering = BackgroundCoroutine(self._answered(policy, bodies, shape, group, sent))
-        answering.wait_for_event(sent)
+        sending = threading.Event()
+        answering = self._answering = BackgroundCoroutine(self._answered(policy, bodies, shape, group, sending))
+        answering.wait_for_event(sending)
         return lambda: _pack_samples(answering.wait(), stops, prompt_ids.device)
 
     def close(self) -> None:
@@ -151,20 +151,20 @@ class VLLMServer(Engine):
         return f"{self._name}-{self._version}"
 
     async def _answered(
-        self, policy: Policy, bodies: Sequence[Mapping[str, Any]], shape: Shape, group: int, sent: threading.Event
+        self, policy: Policy, bodies: Sequence[Mapping[str, Any]], shape: Shape, group: int, sending: threading.Event
     ) -> list[tuple[list[int], list[float]]]:
         """Return tokens and log-probabilities of every completion; set ``sent`` once the policy may change."""
         try:
             async with RetryingClient(self.requests, self.timeout, self.patience) as transport:
                 await self._update_adapter(transport, policy)
-                sent.set()
+                sending.set()
                 requests = (
                     self._completion(transport, self.urls[row // group % len(self.urls)], body, shape)
                     for row, body in enumerate(bodies)
                 )
                 return await asyncio.gather(*requests)
         finally:
-            sent.set()
+            sending.set()
 
     async def _update_adapter(self, transport: RetryingClient, policy: Policy) -> None:
         """Load the adapter on every server unless they have it already."""
@@ -172,7 +172,7 @@ class VLLMServer(Engine):
         if digest == self._digest:
             return
         if self._home is None:
-            parent = self.folder or (MEMORY if MEMORY.is_dir() else None)
+            parent = self.folder or (MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None)
             Path(parent or tempfile.gettempdir()).mkdir(parents=True, exist_ok=True)
             self._home = Path(tempfile.mkdtemp(prefix=f"{self._name}-", dir=parent))
             self._home.chmod(0o755)  # a server may run as another user
@@ -190,12 +190,12 @@ class VLLMServer(Engine):
         body = {"lora_name": self._adapter, "lora_path": str((self._home or Path()) / self._adapter)}
         status, content = await transport.post(f"{url}/v1/load_lora_adapter", body)
         answer = summarise_server_error(content)
-        loaded = status == OK and find_shape_mismatch(content, ADAPTER_LOADED) is None
-        if loaded or (status == REFUSED and "already been loaded" in answer):  # the first answer was lost
+        is_loaded = status == _OK_STATUS and find_shape_mismatch(content, ADAPTER_LOADED) is None
+        if is_loaded or (status == _REFUSED_STATUS and "already been loaded" in answer):  # the first answer was lost
             return
         hint = "Start it with --enable-lora, --max-lora-rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True. "
         raise EngineUnavailable(
-            f"{url} does not accept the adapter ({status}: {answer}). {hint if status == UNKNOWN else ''}"
+            f"{url} does not accept the adapter ({status}: {answer}). {hint if status == _UNKNOWN_STATUS else ''}"
             "It must be able to read the folder; see model.engine.init_args.folder."
         )
 
@@ -208,12 +208,12 @@ class VLLMServer(Engine):
     ) -> tuple[list[int], list[float]]:
         """Return tokens and their log-probabilities, of an answer that has a shape."""
         body = {**body, "model": self._adapter}
-        largest = LARGEST + TOKEN_BYTES * (len(body["prompt"]) + body["max_tokens"])
+        largest = MAX_ANSWER_BYTES + TOKEN_BYTES * (len(body["prompt"]) + body["max_tokens"])
         status, content = await transport.post(f"{url}/v1/completions", body, largest)
-        if status == UNKNOWN:  # a server that has been started again knows no adapter
+        if status == _UNKNOWN_STATUS:  # a server that has been started again knows no adapter
             await self._load_adapter(transport, url)
             status, content = await transport.post(f"{url}/v1/completions", body, largest)
-        if status != OK or (isinstance(content, dict) and content.get("error")):
+        if status != _OK_STATUS or (isinstance(content, dict) and content.get("error")):
             raise EngineUnavailable(
                 f"{url} does not answer a prompt of {len(body['prompt'])} tokens "
                 f"({status}: {summarise_server_error(content)})."
@@ -248,10 +248,10 @@ def _pack_samples(
     ids = [torch.tensor(tokens) for tokens, _ in answers]
     mask = [torch.ones(len(row), dtype=torch.bool) for row in ids]
     logprobs = [torch.tensor(values) for _, values in answers]
-    truncated = torch.tensor([tokens[-1] not in stops for tokens, _ in answers])
+    is_truncated = torch.tensor([tokens[-1] not in stops for tokens, _ in answers])
     return Samples(
         pad_sequence(ids, batch_first=True).to(device),
         pad_sequence(mask, batch_first=True).to(device),
         pad_sequence(logprobs, batch_first=True).to(device),
-        truncated.to(device),
+        is_truncated.to(device),
     )

@@ -151,7 +151,7 @@ def answer_question_batch(
     if isinstance(engine, InProcessEngine):
         noise = sampling_uniforms(sampling.seed, VALIDATION, numbers, samples, sampling.max_tokens)
         of = torch.arange(size, device=policy.device).repeat_interleave(sampling.completions)
-        drawn = engine.decode(policy, prompt_ids, noise, of, sampling.temperature, kept=sampling.token_filter)
+        drawn = engine.decode(policy, prompt_ids, noise, of, sampling.temperature, token_filter=sampling.token_filter)
     else:
         asked = Sampling(sampling.completions, sampling.max_tokens, sampling.temperature)
         drawn = sample_with_scores(

@@ -23,7 +23,7 @@ from rlcredit.evaluation.result_files import compute_evaluation_results, write_e
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.policy.adapters import load_adapter_weights, refuse_foreign_adapter
 from rlcredit.policy.model_loading import find_fastest_device
-from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
+from rlcredit.preflight.dry_run import REFUSAL_TYPES, explain_refusal
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.record import MLflowDestination
 from rlcredit.supervision.graceful_stop import SignalHandler
@@ -62,7 +62,7 @@ def _run_evaluation(options: argparse.Namespace) -> int:
             to = make_mlflow_destination(options.mlflow, options.experiment, request, folder.path, code)
             held.enter_context(folder.hold_lock())
             folder.begin_or_resume(settings, code)
-        except REFUSALS as error:
+        except REFUSAL_TYPES as error:
             print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
             return REFUSED
         held.callback(request.engine.close)

@@ -15,7 +15,7 @@ from rlcredit.config.class_paths import instantiate_described_class
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.paths import find_config_file
 from rlcredit.config.strict_yaml import read_yaml, shorten_name
-from rlcredit.policy.adapters import CONFIG, WEIGHTS, read_adapter_settings
+from rlcredit.policy.adapters import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_adapter_settings
 from rlcredit.policy.policy import Policy
 from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import RunFolder
@@ -59,7 +59,7 @@ class EvaluatedPolicy:
 
     def identity(self) -> dict[str, Any]:
         """Return what distinguishes it from other policies: settings, and hashes of adapter and model."""
-        file = self.adapter / WEIGHTS if self.adapter and self.adapter.is_dir() else self.adapter
+        file = self.adapter / ADAPTER_WEIGHTS if self.adapter and self.adapter.is_dir() else self.adapter
         return {
             "settings": dict(self.settings),
             "adapter_sha256": file_sha256(file) if file else None,
@@ -91,14 +91,14 @@ def find_trained_policy(path: Path, model: str | None = None, name: str | None =
     """
     if path.is_file():
         policy = _read_checkpoint_policy(path)
-    elif (path / CONFIG).is_file():
+    elif (path / ADAPTER_CONFIG).is_file():
         policy = _read_adapter_policy(path, model)
     elif RunFolder(path).config.is_file():
         policy = _find_run_policy(path)
     else:
         raise ValueError(
             f"{shorten_name(path)} is no run folder ({RunFolder(path).config.name}), no checkpoint, and no adapter "
-            f"in PEFT's format ({CONFIG})."
+            f"in PEFT's format ({ADAPTER_CONFIG})."
         )
     if model is not None:
         taken = _resolve_model_settings(model)["init_args"]
@@ -121,7 +121,7 @@ def _find_run_policy(path: Path) -> EvaluatedPolicy:
     checkpoint, damaged = find_newest_checkpoint(folder.checkpoints)
     if checkpoint is not None:
         return replace(_read_checkpoint_policy(checkpoint), name=_read_run_name(folder))
-    if (folder.adapter / CONFIG).is_file():
+    if (folder.adapter / ADAPTER_CONFIG).is_file():
         return EvaluatedPolicy(_read_run_name(folder), _read_policy_settings(folder.config), folder.adapter)
     raise ValueError(
         f"{shorten_name(path)}: the run has left no checkpoint and no adapter. {' '.join(damaged)}".rstrip()

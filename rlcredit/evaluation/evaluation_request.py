@@ -8,7 +8,7 @@ from typing import Any
 
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.decoding.token_filters import TokenFilter, make_token_filter
+from rlcredit.decoding.token_filters import TokenFilter
 from rlcredit.evaluation.evaluated_policies import EvaluatedPolicy
 from rlcredit.evaluation.question_sets import QuestionSet
 
@@ -23,8 +23,8 @@ class SamplingParameters:
         max_tokens: Number of tokens after which a completion is cut.
         temperature: Temperature T. Reported log-probabilities and entropies are those of ``softmax(logits / T)`` over
             the whole vocabulary, whatever is left out of it.
-        top_p: Probability mass kept, see :class:`~rlcredit.decoding.token_filters.TopP`; nothing is left out if None.
-        top_k: Number of tokens kept, see :class:`~rlcredit.decoding.token_filters.TopK`; nothing is left out if None.
+        top_p: Probability mass kept, see :class:`~rlcredit.decoding.token_filters.TokenFilter`; all if None.
+        top_k: Number of tokens kept, see :class:`~rlcredit.decoding.token_filters.TokenFilter`; all if None.
         greedy: Whether to take the likeliest token each time; then n is 1.
         seed: Seed of the sampling noise. With 0, and the other settings of a run's validation, completions are those of
             its evaluations.
@@ -53,7 +53,8 @@ class SamplingParameters:
     @property
     def token_filter(self) -> TokenFilter | None:
         """Return the filter of tokens; None if every token may be drawn."""
-        return make_token_filter(self.top_k, self.top_p, self.greedy)
+        token_filter = TokenFilter(self.top_k, self.top_p, self.greedy)
+        return None if token_filter.keeps_all else token_filter
 
     @property
     def ks(self) -> list[int]:

@@ -16,7 +16,7 @@ from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.strict_yaml import parse_yaml
 from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.decoding.token_filters import make_token_filter
+from rlcredit.decoding.token_filters import TokenFilter
 from rlcredit.evaluation.evaluate_options import COMPLETIONS, TEMPERATURE
 from rlcredit.evaluation.evaluated_policies import (
     BASE,
@@ -50,7 +50,7 @@ def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
 
 def _read_sampling_options(options: argparse.Namespace) -> SamplingParameters:
     greedy = options.greedy or options.temperature == 0
-    make_token_filter(options.top_k, options.top_p, greedy)  # refuses values
+    TokenFilter(options.top_k, options.top_p, greedy)  # refuses values
     completions = options.completions or options.k or (1 if greedy else COMPLETIONS)
     return SamplingParameters(
         completions,

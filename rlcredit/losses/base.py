@@ -71,8 +71,8 @@ class PolicyLoss(torch.nn.Module, ABC):
         super().__init_subclass__(**kwargs)
         cls.needs = cls.needs if needs is None else frozenset(needs.split())
         cls.every_row = cls.every_row if every_row is None else every_row
-        if unknown := cls.needs - LOSS_FACTS:
-            raise TypeError(f"{cls.__name__} needs {sorted(unknown)}; a loss can have {sorted(LOSS_FACTS)}.")
+        if unknown_facts := cls.needs - LOSS_FACTS:
+            raise TypeError(f"{cls.__name__} needs {sorted(unknown_facts)}; a loss can have {sorted(LOSS_FACTS)}.")
 
     def __init__(self, denominator: Denominator = "token", constant: int | None = None) -> None:
         super().__init__()
@@ -109,10 +109,10 @@ class PolicyLoss(torch.nn.Module, ABC):
     def objective(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> Tensor:
-        """Return what is maximised, per token, shape ``(B, T)``; arguments as in :meth:`forward`."""
+        """Return the objective to maximise, per token, shape ``(B, T)``; arguments as in :meth:`forward`."""
 
     def token_objective(self, logprobs: Tensor, old_logprobs: Tensor, credit: Tensor) -> Tensor:
-        """Return what is maximised for tokens that are no part of a completion: importance ratio times credit.
+        """Return the objective of tokens that are no part of a completion: importance ratio times credit.
 
         They are alternatives to sampled tokens, and tokens of continuations.
 
@@ -151,11 +151,11 @@ class AddedTerm(PolicyLoss, every_row=True):
 
     @abstractmethod
     def term(self, logprobs: Tensor, mask: Tensor, **facts: Any) -> Tensor:
-        """Return what is added, before it is multiplied by beta, shape ``(B, T)``."""
+        """Return the term before it is multiplied by beta, shape ``(B, T)``."""
 
     @abstractmethod
     def term_metrics(self, term: Tensor, mask: Tensor) -> dict[str, Tensor]:
-        """Return what is logged of the term."""
+        """Return the metrics of the term."""
 
     def objective(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
@@ -176,7 +176,7 @@ class AddedTerm(PolicyLoss, every_row=True):
         return {**inner, **self.term_metrics(self.term(logprobs, mask, **facts), mask)} if self.beta else inner
 
 
-LARGEST = 80.0
+MAX_LOG_RATIO = 80.0
 """Log-ratio from which on a bounded surrogate meets a constant ratio. Float32 ends at 88.7, and an infinite ratio has
 no gradient, not even the zero that a clip gives it."""
 
@@ -189,7 +189,7 @@ def bounded_ratio(log_ratio: Tensor) -> Tensor:
         tensor([True, True])
 
     """
-    return log_ratio.clamp(max=LARGEST).exp()
+    return log_ratio.clamp(max=MAX_LOG_RATIO).exp()
 
 
 def credited_ratio(log_ratio: Tensor, advantages: Tensor) -> Tensor:

@@ -44,5 +44,5 @@ class CISPO(PolicyLoss):
         """Return the share of tokens whose ratio is bounded."""
         if math.isinf(self.cap):
             return {}
-        bounded = masked_log_ratio(logprobs, old_logprobs, mask) > math.log(self.cap)
-        return {"capped": masked_mean(bounded.float(), mask)}
+        is_bounded = masked_log_ratio(logprobs, old_logprobs, mask) > math.log(self.cap)
+        return {"capped": masked_mean(is_bounded.float(), mask)}

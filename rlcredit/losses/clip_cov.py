@@ -55,8 +55,8 @@ class ClipCov(ClippedSurrogate, needs="token_uniforms", every_row=True):
         """Return the tokens that lose their gradient, shape ``(B, T)`` bool."""
         covariance = credit_covariance(logprobs, advantages, mask)
         ratio = self.ratio(logprobs.detach(), old_logprobs, mask)
-        clipped = torch.stack([*self.clip_masks(ratio, advantages).values()]).any(0)
-        candidates = mask & (covariance > self.window_low) & (covariance < self.window_high) & ~clipped
+        is_clipped = torch.stack([*self.clip_masks(ratio, advantages).values()]).any(0)
+        candidates = mask & (covariance > self.window_low) & (covariance < self.window_high) & ~is_clipped
         count = self.share * sum_over_processes(mask.sum()).item()
         share = min(1.0, count / max(1, sum_over_processes(candidates.sum()).item()))
         return top_share_mask(token_uniforms.to(mask.device), candidates, share, "batch", group_size=1)
@@ -73,8 +73,8 @@ class ClipCov(ClippedSurrogate, needs="token_uniforms", every_row=True):
     ) -> Tensor:
         """Return the clipped surrogate, a constant on the tokens that were drawn."""
         surrogate = super().objective(logprobs, old_logprobs, advantages, mask)
-        drawn = self.dropped_mask(logprobs, old_logprobs, advantages, mask, token_uniforms)
-        return surrogate.where(~drawn, 0)
+        drop_mask = self.dropped_mask(logprobs, old_logprobs, advantages, mask, token_uniforms)
+        return surrogate.where(~drop_mask, 0)
 
     def metrics(
         self,
@@ -87,9 +87,9 @@ class ClipCov(ClippedSurrogate, needs="token_uniforms", every_row=True):
         **facts: Any,
     ) -> dict[str, Tensor]:
         """Return the covariance and the share drawn beside the clipped tokens."""
-        drawn = self.dropped_mask(logprobs, old_logprobs, advantages, mask, token_uniforms)
+        drop_mask = self.dropped_mask(logprobs, old_logprobs, advantages, mask, token_uniforms)
         return {
             **super().metrics(logprobs, old_logprobs, advantages, mask),
             "covariance": masked_mean(credit_covariance(logprobs, advantages, mask), mask),
-            "drawn": masked_mean(drawn.float(), mask),
+            "drawn": masked_mean(drop_mask.float(), mask),
         }

@@ -92,10 +92,10 @@ class ClippedSurrogate(PolicyLoss):
     ) -> dict[str, Tensor]:
         """Return the shares of tokens whose gradient each of the three bounds takes away."""
         cut = self.clip_masks(self.ratio(logprobs, old_logprobs, mask), advantages)
-        return {name: masked_mean(where.float(), mask) for name, where in cut.items()}
+        return {name: masked_mean(is_cut.float(), mask) for name, is_cut in cut.items()}
 
     def clip_masks(self, ratio: Tensor, advantages: Tensor) -> dict[str, Tensor]:
-        """Return where each of the three bounds takes the gradient away, shapes ``(B, T)`` bool."""
+        """Return masks of the tokens whose gradient each of the three bounds takes away, shapes ``(B, T)`` bool."""
         return {
             "clipped_high": (advantages > 0) & (ratio > 1 + self.high),
             "clipped_low": (advantages < 0) & (ratio < 1 - self.low),

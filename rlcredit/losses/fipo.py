@@ -31,12 +31,12 @@ def future_influence(change: Tensor, mask: Tensor, half_life: float, outlier: fl
         tensor([[1.7500, 1.5000, 1.0000]])
 
     """
-    counted = change.detach().where(mask & (change.detach() <= math.log(outlier)), 0)
-    gamma, ahead = 2 ** (-1 / half_life), torch.zeros_like(counted[:, 0])
+    counted_change = change.detach().where(mask & (change.detach() <= math.log(outlier)), 0)
+    gamma, influence = 2 ** (-1 / half_life), torch.zeros_like(counted_change[:, 0])
     columns = []
-    for column in reversed(counted.unbind(-1)):
-        ahead = column + gamma * ahead
-        columns.append(ahead)
+    for column in reversed(counted_change.unbind(-1)):
+        influence = column + gamma * influence
+        columns.append(influence)
     return torch.stack(columns[::-1], -1)
 
 
@@ -91,13 +91,13 @@ class FIPO(ClippedSurrogate):
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> Tensor:
         """Return the clipped surrogate of the weighted advantages."""
-        weighted = advantages * self.influence_weights(logprobs, old_logprobs, advantages, mask)
-        return super().objective(logprobs, old_logprobs, weighted, mask)
+        weighted_advantages = advantages * self.influence_weights(logprobs, old_logprobs, advantages, mask)
+        return super().objective(logprobs, old_logprobs, weighted_advantages, mask)
 
     def metrics(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
-        """Return how far the weights leave one beside the clipped tokens."""
+        """Return the mean distance of the weights from one, beside the clipped tokens."""
         weights = self.influence_weights(logprobs, old_logprobs, advantages, mask)
-        clipped = super().metrics(logprobs, old_logprobs, advantages, mask)
-        return {**clipped, "influence_deviation": masked_mean((weights - 1).abs(), mask)}
+        clip_metrics = super().metrics(logprobs, old_logprobs, advantages, mask)
+        return {**clip_metrics, "influence_deviation": masked_mean((weights - 1).abs(), mask)}

@@ -102,6 +102,6 @@ class TEPO(GSPO, needs="entropy old_entropy update"):
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
         """Return the share of penalised tokens beside the clipped ones."""
-        reined = self.kl_mask(logprobs, advantages, mask, **facts)
-        clipped = super().metrics(logprobs, old_logprobs, advantages, mask)
-        return {**clipped, "reined": masked_mean(reined.float(), mask)}
+        penalty_mask = self.kl_mask(logprobs, advantages, mask, **facts)
+        clip_metrics = super().metrics(logprobs, old_logprobs, advantages, mask)
+        return {**clip_metrics, "reined": masked_mean(penalty_mask.float(), mask)}

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Return what configurations name by the room; its module is imported when it is asked for."""
+    """Return a class that configurations name by the room; its module is imported when it is asked for."""
     if name not in ("LoRA", "Policy"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rlcredit.policy import policy  # noqa: PLC0415

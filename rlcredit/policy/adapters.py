@@ -17,21 +17,21 @@ from rlcredit.policy.policy import Policy
 from rlcredit.policy.policy_sizes import build_meta_model, find_linear_layers
 from rlcredit.run_folder.checkpoint_files import read_checkpoint
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The two files of an adapter in PEFT's format."""
 
-MERGE = "Merge this one into its model with PEFT and name the merged folder as --model."
+MERGE_ADVICE = "Merge this one into its model with PEFT and name the merged folder as --model."
 
-READ = ("r", "lora_alpha", "target_modules", "use_rslora", "base_model_name_or_path")
+READ_SETTINGS = ("r", "lora_alpha", "target_modules", "use_rslora", "base_model_name_or_path")
 """Settings of PEFT that say which adapter it is."""
 
-IDLE = (
+IDLE_SETTINGS = (
     *("task_type", "auto_mapping", "peft_version", "inference_mode", "lora_dropout", "runtime_config", "loftq_config"),
     *("fan_in_fan_out", "layers_pattern", "megatron_core", "qalora_group_size", "ensure_weight_tying"),
 )
 """Settings of PEFT that change nothing if the others have their plain values."""
 
-PLAIN = {
+PLAIN_SETTINGS = {
     "peft_type": ("LORA",),
     "bias": ("none", None),
     "revision": ("main", "", None),
@@ -53,36 +53,40 @@ def read_adapter_settings(folder: Path) -> tuple[dict[str, Any], str]:
         ValueError: it is no plain LoRA, or cannot be read.
 
     """
-    if not (folder / CONFIG).is_file():
-        raise ValueError(f"{shorten_name(folder)}: not an adapter folder; {CONFIG} is missing.")
+    if not (folder / ADAPTER_CONFIG).is_file():
+        raise ValueError(f"{shorten_name(folder)}: not an adapter folder; {ADAPTER_CONFIG} is missing.")
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        config = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{shorten_name(folder / CONFIG)} cannot be read: {error}") from None
+        raise ValueError(f"{shorten_name(folder / ADAPTER_CONFIG)} cannot be read: {error}") from None
     if not isinstance(config, dict):
-        raise ValueError(f"{shorten_name(folder / CONFIG)} cannot be read: it is not a mapping of settings.")
+        raise ValueError(f"{shorten_name(folder / ADAPTER_CONFIG)} cannot be read: it is not a mapping of settings.")
     for name in dict.fromkeys(("peft_type", *config)):
         value = config.get(name)
-        if name not in (*READ, *IDLE) and (value not in PLAIN[name] if name in PLAIN else value):
+        if name not in (*READ_SETTINGS, *IDLE_SETTINGS) and (
+            value not in PLAIN_SETTINGS[name] if name in PLAIN_SETTINGS else value
+        ):
             raise ValueError(
-                f"{shorten_name(folder / CONFIG)}: {shorten_name(name)} is {shorten_name(repr(value))}; only plain "
-                f"LoRA adapters can be read. {MERGE}"
+                f"{shorten_name(folder / ADAPTER_CONFIG)}: {shorten_name(name)} is {shorten_name(repr(value))}; only "
+                f"plain LoRA adapters can be read. {MERGE_ADVICE}"
             )
-    if not (folder / WEIGHTS).is_file():
-        raise ValueError(f"{shorten_name(folder)}: {WEIGHTS} is missing. Save the adapter with safetensors.")
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        raise ValueError(f"{shorten_name(folder)}: {ADAPTER_WEIGHTS} is missing. Save the adapter with safetensors.")
     rank, alpha, targets = (config.get(name) for name in ("r", "lora_alpha", "target_modules"))
-    named = isinstance(targets, str) or (isinstance(targets, list) and all(isinstance(each, str) for each in targets))
-    if type(rank) is not int or rank < 1 or not isinstance(alpha, int | float) or not targets or not named:
-        found = shorten_name(repr((rank, alpha, targets)))
+    is_named = isinstance(targets, str) or (
+        isinstance(targets, list) and all(isinstance(target, str) for target in targets)
+    )
+    if type(rank) is not int or rank < 1 or not isinstance(alpha, int | float) or not targets or not is_named:
+        values = shorten_name(repr((rank, alpha, targets)))
         raise ValueError(
-            f"{shorten_name(folder / CONFIG)}: r, lora_alpha and target_modules are {found}; "
+            f"{shorten_name(folder / ADAPTER_CONFIG)}: r, lora_alpha and target_modules are {values}; "
             "expected a number from 1, a number, and names of layers."
         )
     if config.get("use_rslora"):
         alpha *= math.sqrt(rank)  # PEFT then scales by alpha over the root of the rank
     base = str(config.get("base_model_name_or_path") or "")
-    own = find_embedded_name(base) if base else None
-    return {"rank": rank, "alpha": float(alpha), "targets": targets}, own or base
+    embedded_name = find_embedded_name(base) if base else None
+    return {"rank": rank, "alpha": float(alpha), "targets": targets}, embedded_name or base
 
 
 def load_adapter_weights(path: Path) -> dict[str, Tensor]:
@@ -100,10 +104,10 @@ def load_adapter_weights(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file  # noqa: PLC0415
 
     try:
-        stored = load_file(path / WEIGHTS)
+        weights = load_file(path / ADAPTER_WEIGHTS)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"{shorten_name(path / WEIGHTS)} cannot be read: {error}") from None
-    return {f"lm.{name.removesuffix('.weight')}.default.weight": weight for name, weight in stored.items()}
+        raise ValueError(f"{shorten_name(path / ADAPTER_WEIGHTS)} cannot be read: {error}") from None
+    return {f"lm.{name.removesuffix('.weight')}.default.weight": weight for name, weight in weights.items()}
 
 
 def refuse_foreign_adapter(policy: Policy, adapter: Mapping[str, Tensor]) -> None:
@@ -143,21 +147,23 @@ def install_adapter(policy: Policy, adapter: Mapping[str, Tensor] | None) -> Non
         ValueError: the shapes are others.
 
     """
-    own = {name: weight for name, weight in policy.named_parameters() if weight.requires_grad}
+    parameters = {name: weight for name, weight in policy.named_parameters() if weight.requires_grad}
     if adapter is None:
-        for name, weight in own.items():
+        for name, weight in parameters.items():
             if ".lora_B." in name:
                 weight.zero_()
         return
     shapes = {name: weight.shape for name, weight in adapter.items()}
-    expected = {name: weight.shape for name, weight in own.items()}
-    if differing := sorted(name for name in shapes.keys() | expected.keys() if shapes.get(name) != expected.get(name)):
+    policy_shapes = {name: weight.shape for name, weight in parameters.items()}
+    if names := sorted(
+        name for name in shapes.keys() | policy_shapes.keys() if shapes.get(name) != policy_shapes.get(name)
+    ):
         raise ValueError(
-            f"{policy.path}: the adapter is not of this model with LoRA rank {policy.lora.rank}: {len(differing)} "
-            f"weights differ, the first is {differing[0]}, {_format_shape(shapes.get(differing[0]))} instead of "
-            f"{_format_shape(expected.get(differing[0]))}. Name the configuration of the run that wrote it."
+            f"{policy.path}: the adapter is not of this model with LoRA rank {policy.lora.rank}: {len(names)} "
+            f"weights differ, the first is {names[0]}, {_format_shape(shapes.get(names[0]))} instead of "
+            f"{_format_shape(policy_shapes.get(names[0]))}. Name the configuration of the run that wrote it."
         )
-    for name, weight in own.items():
+    for name, weight in parameters.items():
         weight.copy_(adapter[name])
 
 

@@ -4,12 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-KINDS = ("llama", "qwen2", "qwen3", "qwen3_moe")
+DECODER_KINDS = ("llama", "qwen2", "qwen3", "qwen3_moe")
 """Architectures whose layers are known here."""
-
-
-SIZES = ("num_attention_heads", "hidden_size", "num_hidden_layers")
-
 
 EXPERT_PARTS = ("gate", "gate_proj", "up_proj", "down_proj")
 """Names that PEFT takes for the router and the stacked experts, wherever a model has some. An adapter of stacked
@@ -46,7 +42,7 @@ class DecoderArchitecture:
     """A decoder of grouped queries, gated layers and rotary positions, dense or with experts.
 
     Args:
-        kind: Kind of decoder, one of :data:`KINDS`.
+        kind: Kind of decoder, one of :data:`DECODER_KINDS`.
         vocabulary: Size of the vocabulary, V.
         hidden: Width of the residual stream, D.
         intermediate: Width between the gated layers.
@@ -147,26 +143,26 @@ def parse_architecture(config: Mapping[str, Any]) -> DecoderArchitecture | None:
     """
     kind = config.get("model_type")
     try:
-        heads, hidden, layers = (
+        heads, width, layers = (
             int(config[name]) for name in ("num_attention_heads", "hidden_size", "num_hidden_layers")
         )
         moe = {}
         if kind == "qwen3_moe":
-            every, dense = config.get("decoder_sparse_step") or 1, config.get("mlp_only_layers") or []
-            sparse = {number for number in range(layers) if number not in dense and (number + 1) % every == 0}
+            step, dense = config.get("decoder_sparse_step") or 1, config.get("mlp_only_layers") or []
+            sparse = {number for number in range(layers) if number not in dense and (number + 1) % step == 0}
             number = config.get("num_experts") or config["num_local_experts"]  # as transformers 5 writes it
             sizes = (number, config["num_experts_per_tok"], config["moe_intermediate_size"])
             moe = {**dict(zip(("experts", "active", "expert_width"), sizes, strict=True)), "sparse": frozenset(sparse)}
         bias = bool(config.get("attention_bias"))
-        known = DecoderArchitecture(
+        architecture = DecoderArchitecture(
             kind=str(kind),
             vocabulary=config["vocab_size"],
-            hidden=hidden,
+            hidden=width,
             intermediate=config["intermediate_size"],
             layers=layers,
             heads=heads,
             kv_heads=config.get("num_key_value_heads") or heads,
-            head_dim=config.get("head_dim") or hidden // heads,
+            head_dim=config.get("head_dim") or width // heads,
             tied=bool(config.get("tie_word_embeddings")),
             qkv_bias=kind == "qwen2" or bias,
             out_bias=kind != "qwen2" and bias,
@@ -175,4 +171,4 @@ def parse_architecture(config: Mapping[str, Any]) -> DecoderArchitecture | None:
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return None
-    return known if kind in KINDS else None
+    return architecture if kind in DECODER_KINDS else None

@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
-ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+TURN_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 """Roles of turns, and as which they are read: a developer's turn stands where a system prompt does."""
 
-ANSWERED = ("user", "tool")
+ANSWERED_ROLES = ("user", "tool")
 """Roles of a last turn, which the policy answers."""
 
 TEXT_PARTS = ("text", "input_text", "output_text")
@@ -35,7 +35,7 @@ Conversation = list[ChatMessage]
 """Turns in their order; the last one is the user's, or a tool's."""
 
 
-def parse_conversation(question: str | Sequence[Mapping[str, Any]], where: str = "a question") -> Conversation:
+def parse_conversation(question: str | Sequence[Mapping[str, Any]], location: str = "a question") -> Conversation:
     """Return a question as chat messages; a text is one message of the user.
 
     The parts of a content that is a list are put on separate lines. Keys and fields whose value is null or empty, as
@@ -43,7 +43,7 @@ def parse_conversation(question: str | Sequence[Mapping[str, Any]], where: str =
 
     Args:
         question: Text of the question, or its turns.
-        where: Place of the question, for error messages.
+        location: Place of the question, for error messages.
 
     Raises:
         ValueError: an entry is no turn, has a key or a part that would be lost, or the last one is not to be answered.
@@ -57,10 +57,10 @@ def parse_conversation(question: str | Sequence[Mapping[str, Any]], where: str =
     """
     if isinstance(question, str):
         return [ChatMessage(role="user", content=question)]
-    said = [_parse_turn(turn, where) for turn in question]
-    if not said or said[-1]["role"] not in ANSWERED:
-        raise ValueError(f"{where}: the last turn must be the user's or a tool's, for the policy answers it.")
-    return said
+    messages = [_parse_turn(turn, location) for turn in question]
+    if not messages or messages[-1]["role"] not in ANSWERED_ROLES:
+        raise ValueError(f"{location}: the last turn must be the user's or a tool's, for the policy answers it.")
+    return messages
 
 
 def write_turn(turn: ChatMessage) -> str:
@@ -71,35 +71,39 @@ def write_turn(turn: ChatMessage) -> str:
         'tool: 7 {"name": "add"}'
 
     """
-    further = {key: turn[key] for key in turn if key in FURTHER_KEYS}
-    shown = f" {json.dumps(further, ensure_ascii=False, default=str)}" if further else ""
-    return f"{turn['role']}: {turn['content']}{shown}"
+    fields = {key: turn[key] for key in turn if key in FURTHER_KEYS}
+    suffix = f" {json.dumps(fields, ensure_ascii=False, default=str)}" if fields else ""
+    return f"{turn['role']}: {turn['content']}{suffix}"
 
 
-def _parse_turn(turn: Any, where: str) -> ChatMessage:
-    said = _drop_nulls(turn) if isinstance(turn, Mapping) else {}
-    role, content = said.pop("role", None), said.pop("content", None)
-    if not isinstance(role, str) or role not in ROLES:
-        raise ValueError(f"{where}: a turn is {{role: {' | '.join(ROLES)}, content: text}}, got {turn!r:.200}.")
-    further = _keep_filled(said)
-    if odd := [key for key, value in further.items() if not isinstance(value, FURTHER_KEYS.get(key, ()))]:
+def _parse_turn(turn: Any, location: str) -> ChatMessage:
+    fields = _drop_nulls(turn) if isinstance(turn, Mapping) else {}
+    role, content = fields.pop("role", None), fields.pop("content", None)
+    if not isinstance(role, str) or role not in TURN_ROLES:
+        raise ValueError(f"{location}: a turn is {{role: {' | '.join(TURN_ROLES)}, content: text}}, got {turn!r:.200}.")
+    further_fields = _keep_filled(fields)
+    if misfits := [key for key, value in further_fields.items() if not isinstance(value, FURTHER_KEYS.get(key, ()))]:
         raise ValueError(
-            f"{where}: a turn has {odd[0]}: {further[odd[0]]!r:.80}. Beside role and content only "
+            f"{location}: a turn has {misfits[0]}: {further_fields[misfits[0]]!r:.80}. Beside role and content only "
             f"{', '.join(FURTHER_KEYS)} (a list) are read; leave it out, or write what it says into the content."
         )
-    if content in (None, []) and "tool_calls" not in further:
-        raise ValueError(f"{where}: a turn has no content, got {turn!r:.200}. Only one with tool_calls may have none.")
+    if content in (None, []) and "tool_calls" not in further_fields:
+        raise ValueError(
+            f"{location}: a turn has no content, got {turn!r:.200}. Only one with tool_calls may have none."
+        )
     parts = content if isinstance(content, list) else [content or ""]
-    return ChatMessage(role=ROLES[role], content="\n".join(_read_part(part, where) for part in parts), **further)
+    return ChatMessage(
+        role=TURN_ROLES[role], content="\n".join(_read_part(part, location) for part in parts), **further_fields
+    )
 
 
-def _read_part(part: Any, where: str) -> str:
+def _read_part(part: Any, location: str) -> str:
     """Return the text of a content, or of a part of one."""
-    said = _keep_filled(part) if isinstance(part, Mapping) else {"text": part}
-    text = said.pop("text", None)
-    if not isinstance(text, str) or said.pop("type", "text") not in TEXT_PARTS or said:
-        expected = "the content of a turn is a text, or parts {type: text, text: ...}"
-        raise ValueError(f"{where}: {expected}, got {part!r:.80}. Only text can be read.")
+    fields = _keep_filled(part) if isinstance(part, Mapping) else {"text": part}
+    text = fields.pop("text", None)
+    if not isinstance(text, str) or fields.pop("type", "text") not in TEXT_PARTS or fields:
+        expectation = "the content of a turn is a text, or parts {type: text, text: ...}"
+        raise ValueError(f"{location}: {expectation}, got {part!r:.80}. Only text can be read.")
     return text
 
 

@@ -8,7 +8,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from rlcredit.base.exit_status import NotFinite
 from rlcredit.formulas.finite import find_non_finite_name
 
-NOISE = ("drop", "jitter")
+NOISE_SETTINGS = ("drop", "jitter")
 """Parts of the names under which models keep how much noise they add in training: ``attn_pdrop``, ``layerdrop``,
 ``hidden_dropout_prob``, ``drop_path_rate``, ``router_jitter_noise``."""
 
@@ -23,7 +23,7 @@ def disable_config_dropout(config: Any) -> Any:
 
     """
     for name, value in vars(config).items():
-        if any(part in name for part in NOISE) and type(value) in (int, float):
+        if any(part in name for part in NOISE_SETTINGS) and type(value) in (int, float):
             setattr(config, name, type(value)(0))
         elif hasattr(value, "to_dict"):
             disable_config_dropout(value)
@@ -44,9 +44,9 @@ def prepare_base_model(model: nn.Module, location: str) -> nn.Module:
     for module in model.modules():
         if isinstance(module, _DropoutNd):
             module.p = 0.0
-    if first := find_non_finite_name(model.named_parameters()):
+    if name := find_non_finite_name(model.named_parameters()):
         raise NotFinite(
-            f"{location}: the weight {first} holds NaN or infinity, so every sample would too. Copy or download "
+            f"{location}: the weight {name} holds NaN or infinity, so every sample would too. Copy or download "
             "the model again; if it was saved in float16, weights may have overflowed."
         )
     return model

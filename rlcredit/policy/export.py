@@ -13,7 +13,7 @@ from rlcredit.pages.tables import Table
 from rlcredit.policy.model_loading import Precision
 from rlcredit.policy.policy import Policy
 
-CARD = """---
+MODEL_CARD = """---
 library_name: transformers
 {known}tags: [reinforcement-learning, rlvr, rlcredit]
 ---
@@ -77,16 +77,18 @@ class MergedWeights:
         return float((squares[0] / squares[1]).sqrt()) if squares[1] else 0.0
 
     def _kinds(self, module: nn.Module) -> list[str]:
-        kept = [name for name in module._buffers if name not in module._non_persistent_buffers_set]
-        quantized = type(module).__module__.startswith("bitsandbytes")
+        buffers = [name for name in module._buffers if name not in module._non_persistent_buffers_set]
+        is_quantized = type(module).__module__.startswith("bitsandbytes")
         return [
-            name for name in [*module._parameters, *([] if quantized else kept)] if getattr(module, name) is not None
+            name
+            for name in [*module._parameters, *([] if is_quantized else buffers)]
+            if getattr(module, name) is not None
         ]
 
     def _weight(self, name: str, module: nn.Module, kind: str) -> Tensor:
         value = self._base(module) if kind == "weight" else getattr(module, kind).float()
-        adapted = self.adapted.get(name.removesuffix(".base_layer")) if kind == "weight" else None
-        return (value if adapted is None else value + self.adapter_change(adapted)).detach().cpu().contiguous()
+        layer = self.adapted.get(name.removesuffix(".base_layer")) if kind == "weight" else None
+        return (value if layer is None else value + self.adapter_change(layer)).detach().cpu().contiguous()
 
     @staticmethod
     def _base(layer: Any) -> Tensor:
@@ -118,17 +120,17 @@ def export_policy(
         facts: Rows of the card.
 
     """
-    merged = MergedWeights(policy)
-    weights = {name: weight.to(getattr(torch, dtype)) for name, weight in merged.merge_all_weights().items()}
-    model = _build_empty_model(merged.base, dtype)
+    merged_weights = MergedWeights(policy)
+    weights = {name: weight.to(getattr(torch, dtype)) for name, weight in merged_weights.merge_all_weights().items()}
+    model = _build_empty_model(merged_weights.base, dtype)
     model.load_state_dict(weights, assign=True)
     model.tie_weights()
-    model.generation_config = copy.deepcopy(merged.base.generation_config)
+    model.generation_config = copy.deepcopy(merged_weights.base.generation_config)
     model.generation_config.update(**(generation or {}))
-    with write_folder_atomically(folder) as unfinished:
-        model.save_pretrained(unfinished, safe_serialization=True)
-        policy.save_tokenizer(unfinished)
-        write_atomically(unfinished / "README.md", _render_model_card(policy, folder, dtype, facts or {}))
+    with write_folder_atomically(folder) as folder_in_progress:
+        model.save_pretrained(folder_in_progress, safe_serialization=True)
+        policy.save_tokenizer(folder_in_progress)
+        write_atomically(folder_in_progress / "README.md", _render_model_card(policy, folder, dtype, facts or {}))
 
 
 def _build_empty_model(base: Any, dtype: Precision) -> Any:
@@ -142,13 +144,13 @@ def _build_empty_model(base: Any, dtype: Precision) -> Any:
 
 
 def _render_model_card(policy: Policy, folder: Path, dtype: str, facts: Mapping[str, str]) -> str:
-    written = "as raw text" if not policy.prompt.chat else "by its chat template"
-    return CARD.format(
+    manner = "as raw text" if not policy.prompt.chat else "by its chat template"
+    return MODEL_CARD.format(
         base=policy.path,
         known="" if Path(policy.location).exists() else f"base_model: {policy.path}\n",
         name=folder.name,
         rank=policy.lora.rank,
         dtype=dtype,
         facts=Table(("", ""), list(facts.items())).to_markdown(),
-        prompt=f"It was trained with prompts written {written}.",
+        prompt=f"It was trained with prompts written {manner}.",
     )

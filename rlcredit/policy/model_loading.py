@@ -35,7 +35,7 @@ def load_model_config(location: str) -> Any:
     return AutoConfig.from_pretrained(location, trust_remote_code=False)
 
 
-TINY, ORGANISMS = "tiny", "organisms"
+TINY, ORGANISM_FOLDER = "tiny", "organisms"
 """Folder of the shipped policies: ``tiny``, and ``organisms/<name>``."""
 
 
@@ -47,8 +47,8 @@ def find_embedded_policy(path: str) -> Path | None:
 
     """
     folder, parts = Path(__file__).parents[1] / path, Path(path).parts
-    known = parts == (TINY,) or (len(parts) == 2 and parts[0] == ORGANISMS)
-    return folder if known and folder.is_dir() else None
+    is_known = parts == (TINY,) or (len(parts) == 2 and parts[0] == ORGANISM_FOLDER)
+    return folder if is_known and folder.is_dir() else None
 
 
 def find_embedded_name(folder: str) -> str | None:
@@ -59,9 +59,9 @@ def find_embedded_name(folder: str) -> str | None:
         ('tiny', None)
 
     """
-    package, *name = Path(folder).parts[-3:] if Path(folder).parent.name == ORGANISMS else Path(folder).parts[-2:]
-    known = name == [TINY] or (len(name) == 2 and name[0] == ORGANISMS)
-    return "/".join(name) if package == Path(__file__).parents[1].name and known else None
+    package, *name = Path(folder).parts[-3:] if Path(folder).parent.name == ORGANISM_FOLDER else Path(folder).parts[-2:]
+    is_known = name == [TINY] or (len(name) == 2 and name[0] == ORGANISM_FOLDER)
+    return "/".join(name) if package == Path(__file__).parents[1].name and is_known else None
 
 
 def find_fastest_device() -> torch.device:
@@ -113,7 +113,7 @@ def load_frozen_model(location: str, dtype: Precision, quantization: Quantizatio
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
 
     torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every length, which takes longer than attention
-    loaded: Any = AutoModelForCausalLM.from_pretrained(
+    result: Any = AutoModelForCausalLM.from_pretrained(
         location,
         config=disable_config_dropout(load_model_config(location)),
         dtype=getattr(torch, dtype),
@@ -123,8 +123,8 @@ def load_frozen_model(location: str, dtype: Precision, quantization: Quantizatio
         ignore_mismatched_sizes=True,
         output_loading_info=True,
     )
-    model, found = loaded
-    missing = {*found["missing_keys"], *(name for name, *_ in found["mismatched_keys"])}
+    model, report = result
+    missing = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
     if missing:
         raise MissingWeightsError(
             f"{location}: {min(missing)} is missing, or of another size than config.json says, the first of "

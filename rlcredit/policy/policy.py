@@ -36,7 +36,7 @@ from rlcredit.policy.prompt_format import (
     refuse_unknown_tokens,
 )
 
-SMALL = 2**15
+MAX_MERGED_WEIGHTS = 2**15
 """Weights of a layer for which one product, its gradient included, is faster than three with the adapter's factors."""
 
 
@@ -77,8 +77,8 @@ def add_lora_adapter(base: Any, lora: LoRA) -> Any:
     targets = lora.targets
     if isinstance(targets, str) and has_stacked_experts(base):
         layers = find_linear_layers(base)
-        chosen = [name for name in layers if targets == "all-linear" or re.fullmatch(targets, name)]
-        targets = sorted({name.rpartition(".")[2] for name in chosen} if targets == "all-linear" else chosen)
+        names = [name for name in layers if targets == "all-linear" or re.fullmatch(targets, name)]
+        targets = sorted({name.rpartition(".")[2] for name in names} if targets == "all-linear" else names)
     config = LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
@@ -118,9 +118,9 @@ class PromptContext:
     mask: Tensor
     of: Tensor
 
-    def select_rows(self, chosen: Tensor | slice) -> "PromptContext":
+    def select_rows(self, rows: Tensor | slice) -> "PromptContext":
         """Return the context of some completions."""
-        return PromptContext(self.hidden, self.cache, self.mask, self.of[chosen])
+        return PromptContext(self.hidden, self.cache, self.mask, self.of[rows])
 
     def expand_cache(self) -> Any:
         """Return a cache with a row for every completion, and leave this one as it is."""
@@ -227,13 +227,14 @@ class Policy(nn.Module):
                 )
         ids = torch.arange(8, device=self.device)[None]
         with torch.no_grad(), self.evaluation_mode():
-            expected = self.lm(input_ids=ids).logits[0].float()
-            hidden, _ = self.hidden_states(ids, torch.ones_like(ids))
-            actual = tempered_logits(hidden[0], self.head, temperature=1.0)
-        if not torch.allclose(actual, expected, rtol=2e-2, atol=2e-2):
+            model_logits = self.lm(input_ids=ids).logits[0].float()
+            states, _ = self.hidden_states(ids, torch.ones_like(ids))
+            state_logits = tempered_logits(states[0], self.head, temperature=1.0)
+        if not torch.allclose(state_logits, model_logits, rtol=2e-2, atol=2e-2):
             raise ValueError(
                 f"{self.path}: logits differ from hidden states times the output embedding by up to "
-                f"{(actual - expected).abs().max():.2g}. Models that cap, scale or bias their logits are not supported."
+                f"{(state_logits - model_logits).abs().max():.2g}. Models that cap, scale or bias their logits are not "
+                "supported."
             )
 
     @property
@@ -346,10 +347,10 @@ class Policy(nn.Module):
 
     def read_prompts(self, prompt_ids: Tensor) -> PromptContext:
         """Read prompts, left-padded, shape ``(B, L)``; one that comes several times is read once."""
-        prompts, of = prompt_ids.unique(dim=0, return_inverse=True)
+        prompts, prompt_numbers = prompt_ids.unique(dim=0, return_inverse=True)
         mask = self.prompt_mask(prompts)
-        hidden, cache = self.hidden_states(prompts, mask, use_cache=True)
-        return PromptContext(hidden[:, -1:], cache, mask, of)
+        states, cache = self.hidden_states(prompts, mask, use_cache=True)
+        return PromptContext(states[:, -1:], cache, mask, prompt_numbers)
 
     def score_completions(
         self, context: PromptContext, completion_ids: Tensor, temperature: float = 1.0
@@ -386,15 +387,15 @@ class Policy(nn.Module):
 
         """
         # Position i predicts token i + 1: the last prompt token predicts the first completion token.
-        first = context.hidden.index_select(0, context.of)
+        first_states = context.hidden.index_select(0, context.of)
         inputs, cache = completion_ids[:, :-1], context.expand_cache()
         if not inputs.shape[1]:
             if not self.is_sharded:
-                return first, cache
+                return first_states, cache
             inputs = completion_ids  # one pass more than needed, because every process makes as many
         mask = torch.cat([context.mask[context.of], torch.ones_like(inputs, dtype=torch.bool)], -1)
-        hidden, cache = self.hidden_states(inputs, mask, cache, use_cache=True)
-        return torch.cat([first, hidden], 1)[:, : completion_ids.shape[1]], cache
+        states, cache = self.hidden_states(inputs, mask, cache, use_cache=True)
+        return torch.cat([first_states, states], 1)[:, : completion_ids.shape[1]], cache
 
     def read_branches(
         self, context: PromptContext, cache: Any, rows: Tensor, places: Tensor, token_ids: Tensor
@@ -417,24 +418,26 @@ class Policy(nn.Module):
         """
         prompts, device, length = context.mask[context.of], rows.device, token_ids.shape[1]
         slots = ranks_within_rows(rows, len(prompts))
-        branches, cached = int(slots.max()) + 1, cache.get_seq_length()
+        branches, cached_tokens = int(slots.max()) + 1, cache.get_seq_length()
         ids = token_ids.new_full((len(prompts), branches, length), PADDING)
         prefixes = ids.new_zeros(len(prompts), branches)
         ids[rows, slots], prefixes[rows, slots] = token_ids, places
         prefixes = prefixes.repeat_interleave(length, 1)
-        read = torch.arange(cached - prompts.shape[1], device=device) < prefixes[..., None]
+        read = torch.arange(cached_tokens - prompts.shape[1], device=device) < prefixes[..., None]
         width = branches * length
         order = torch.arange(width, device=device)
         branch = order // length
-        before = (branch[:, None] == branch) & (order[:, None] >= order)
-        allowed = torch.cat([prompts[:, None].expand(-1, width, -1), read, before.expand(len(ids), -1, -1)], -1)[
+        is_earlier = (branch[:, None] == branch) & (order[:, None] >= order)
+        is_visible = torch.cat([prompts[:, None].expand(-1, width, -1), read, is_earlier.expand(len(ids), -1, -1)], -1)[
             :, None
         ]
         dtype = self.computing_dtype
-        bias = torch.zeros(allowed.shape, dtype=dtype, device=device).masked_fill(~allowed, torch.finfo(dtype).min)
+        bias = torch.zeros(is_visible.shape, dtype=dtype, device=device).masked_fill(
+            ~is_visible, torch.finfo(dtype).min
+        )
         positions = prompts.sum(-1, keepdim=True) + prefixes + order % length
-        hidden, _ = self.hidden_states(ids.flatten(1), bias, cache, use_cache=True, positions=positions)
-        return hidden.view(*ids.shape, -1)[rows, slots]
+        states, _ = self.hidden_states(ids.flatten(1), bias, cache, use_cache=True, positions=positions)
+        return states.view(*ids.shape, -1)[rows, slots]
 
     def decode_pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
         """Decode token by token; a character split over tokens appears whole at the last of them.
@@ -483,8 +486,8 @@ class Policy(nn.Module):
         """
         from peft.tuners.lora import LoraLayer  # noqa: PLC0415
 
-        adapted: list[Any] = [module for module in self.lm.modules() if isinstance(module, LoraLayer)]
-        layers = [layer for layer in adapted if not largest or layer.get_base_layer().weight.numel() <= largest]
+        lora_layers: list[Any] = [module for module in self.lm.modules() if isinstance(module, LoraLayer)]
+        layers = [layer for layer in lora_layers if not largest or layer.get_base_layer().weight.numel() <= largest]
         bases = [layer.get_base_layer() for layer in layers]
         originals = [base.weight for base in bases]
         if odd := {weight.dtype for weight in originals} - {torch.float32}:
@@ -503,8 +506,8 @@ class Policy(nn.Module):
 
     def merge_for_gradients(self) -> contextlib.AbstractContextManager[None]:
         """Use as few operations for the gradient as sizes and precision allow."""
-        rounded = self.dtype != "float32" or self.quantization or torch.is_autocast_enabled(self.device.type)
-        return contextlib.nullcontext() if rounded or self.is_sharded else self.merge_adapter(SMALL)
+        is_rounded = self.dtype != "float32" or self.quantization or torch.is_autocast_enabled(self.device.type)
+        return contextlib.nullcontext() if is_rounded or self.is_sharded else self.merge_adapter(MAX_MERGED_WEIGHTS)
 
     def create_adapter(self, noise: torch.Generator) -> list[Tensor]:
         """Return the factors A and B of a fresh adapter of the same shape, layer by layer; it changes nothing yet.
@@ -514,10 +517,10 @@ class Policy(nn.Module):
 
         """
         factors = []
-        for first, second in self._adapter_factors():
-            reach = first.weight.shape[1] ** -0.5  # as PEFT draws them
-            drawn = reach * (2 * torch.rand(first.weight.shape, generator=noise) - 1)
-            factors += [drawn.to(first.weight), torch.zeros_like(second.weight)]
+        for factor_a, factor_b in self._adapter_factors():
+            reach = factor_a.weight.shape[1] ** -0.5  # as PEFT draws them
+            values = reach * (2 * torch.rand(factor_a.weight.shape, generator=noise) - 1)
+            factors += [values.to(factor_a.weight), torch.zeros_like(factor_b.weight)]
         return factors
 
     def copy_adapter(self) -> dict[str, Tensor]:
@@ -546,8 +549,8 @@ class Policy(nn.Module):
         """Return the layers of the adapter's factors A and B."""
         from peft.tuners.lora import LoraLayer  # noqa: PLC0415
 
-        adapted = [module for module in self.lm.modules() if isinstance(module, LoraLayer)]
-        return [(layer.lora_A["default"], layer.lora_B["default"]) for layer in adapted]  # pyright: ignore[reportReturnType]
+        lora_layers = [module for module in self.lm.modules() if isinstance(module, LoraLayer)]
+        return [(layer.lora_A["default"], layer.lora_B["default"]) for layer in lora_layers]  # pyright: ignore[reportReturnType]
 
     @contextlib.contextmanager
     def disable_adapter(self) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import struct
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,9 +52,7 @@ def has_stacked_experts(model: nn.Module) -> bool:
     return any(weight.ndim == 3 and ".experts." in name for name, weight in model.named_parameters())
 
 
-HUB = Path(__file__).parent / "hub.yaml"
-HEADER = 10**8
-"""Bytes of the longest header that safetensors allows."""
+HUB_SIZES = Path(__file__).parent / "hub.yaml"
 
 
 class PolicySizes(NamedTuple):
@@ -77,13 +74,13 @@ def find_policy_sizes(location: str) -> PolicySizes | None:
     """
     folder = Path(location)
     if folder.is_dir():
-        described = parse_architecture(_read_json_mapping(folder / "config.json"))
-        if described is not None:
-            return PolicySizes(described.parameters, described)
+        architecture = parse_architecture(_read_json_mapping(folder / "config.json"))
+        if architecture is not None:
+            return PolicySizes(architecture.parameters, architecture)
         weights = [_count_weights(file) for file in folder.glob("*.safetensors")]
         return PolicySizes(sum(weights), None) if weights and all(weights) else None
-    described = parse_architecture(_read_downloaded_config(location) or _read_listed_config(location))
-    return described and PolicySizes(described.parameters, described)
+    architecture = parse_architecture(_read_downloaded_config(location) or _read_listed_config(location))
+    return architecture and PolicySizes(architecture.parameters, architecture)
 
 
 def _read_downloaded_config(repository: str) -> dict[str, Any]:
@@ -97,7 +94,7 @@ def _read_downloaded_config(repository: str) -> dict[str, Any]:
 
 
 def _read_listed_config(repository: str) -> dict[str, Any]:
-    return strict_yaml.read_yaml(HUB).get(repository, {})
+    return strict_yaml.read_yaml(HUB_SIZES).get(repository, {})
 
 
 def _read_json_mapping(file: Path) -> dict[str, Any]:
@@ -109,11 +106,11 @@ def _read_json_mapping(file: Path) -> dict[str, Any]:
 
 
 def _count_weights(file: Path) -> int:
-    """Return how many weights a file of safetensors holds; 0 if it cannot be read as one."""
+    """Return the number of weights in a file of safetensors; 0 if it cannot be read as one."""
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415
+
     try:
-        with file.open("rb") as stream:
-            (length,) = struct.unpack("<Q", stream.read(8))
-            header = json.loads(stream.read(min(length, HEADER)))
-        return sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
-    except (OSError, ValueError, struct.error, KeyError, TypeError, AttributeError):
+        with safe_open(file, framework="pt") as weights:
+            return sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
+    except (OSError, SafetensorError):
         return 0

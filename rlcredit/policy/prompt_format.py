@@ -13,7 +13,7 @@ from rlcredit.policy.chat_turns import ChatMessage, Conversation, parse_conversa
 PADDING = -1
 """Fills shorter prompts on the left. It is no token of any model; a model's own pad token may begin a prompt."""
 
-THINKING = {
+THINKING_TAGS = {
     "<think>": "</think>",
     "<thinking>": "</thinking>",
     "<thought>": "</thought>",
@@ -101,13 +101,13 @@ class PromptFormat:
             tokenizer: Tokenizer of the model.
 
         Returns:
-            One of :data:`THINKING`, or nothing.
+            One of :data:`THINKING_TAGS`, or nothing.
 
         """
         if not self.chat:
             return ""
         prompt = self.render_conversations(tokenizer, [parse_conversation("4 + 3 =")])[0].rstrip()
-        return next((mark for mark in THINKING if prompt.endswith(mark)), "")
+        return next((mark for mark in THINKING_TAGS if prompt.endswith(mark)), "")
 
     def render_conversations(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[str]:
         """Return each conversation as the text that is tokenized, special tokens of a template included.
@@ -147,8 +147,8 @@ class PromptFormat:
         whole = self.render_conversations(tokenizer, [conversation])
         for place, turn in enumerate(conversation):
             for key in _list_written_keys(turn, conversation):
-                changed = [*conversation[:place], _change_part(turn, key), *conversation[place + 1 :]]
-                if self._is_rendered_alike(tokenizer, changed, whole):
+                changed_turns = [*conversation[:place], _change_part(turn, key), *conversation[place + 1 :]]
+                if self._is_rendered_alike(tokenizer, changed_turns, whole):
                     writer = f"The chat template of {tokenizer.name_or_path}" if self.chat else "Raw text"
                     raise PromptError(
                         f"{writer} leaves out `{key}` of a turn whose role is {turn['role']}: {turn[key]!r:.80}. "
@@ -171,7 +171,7 @@ class PromptFormat:
 def _list_written_keys(turn: ChatMessage, conversation: Conversation) -> list[str]:
     """Return the keys of a turn that a prompt must show: not its role, nor what only ties a tool's turn to its call."""
     is_answer = turn["role"] == "tool"
-    is_called = any("tool_calls" in each for each in conversation)
+    is_called = any("tool_calls" in other_turn for other_turn in conversation)
     passed_over = {"role", *(["tool_call_id"] * is_answer), *(["name"] * (is_answer and is_called))}
     return [key for key in turn if key not in passed_over and turn[key]]
 
@@ -217,7 +217,7 @@ def refuse_unknown_tokens(prompts: Sequence[Sequence[int]], rows: int, tokenizer
 
 
 def find_context_length(config: Any) -> int | None:
-    """Return how many tokens a model can read, prompt and completion together; None if it names no limit."""
+    """Return the number of tokens a model can read, prompt and completion together; None if it names no limit."""
     return getattr(config.get_text_config(), "max_position_embeddings", None)
 
 

@@ -55,10 +55,3 @@ def find_decoder_layers(transformer: nn.Module) -> list[nn.Module]:
             f"trainer.strategy: sharded_base found no list of layers in {type(transformer).__name__}. Use ddp."
         )
     return list(max(lists, key=lambda layers: sum(weight.numel() for weight in layers.parameters())))
-
-
-def count_local_weights(module: nn.Module) -> int:
-    """Return the number of weights that this process holds."""
-    from torch.distributed.tensor import DTensor  # noqa: PLC0415
-
-    return sum((weight.to_local() if isinstance(weight, DTensor) else weight).numel() for weight in module.parameters())

@@ -13,16 +13,16 @@ from rlcredit.policy.memory import read_machine_memory
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
-REFUSALS = (
+REFUSAL_TYPES = (
     *(ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError, AssertionError),
     *(ImportError, OSError, MisconfigurationException),
 )
 """What constructors raise, ours and others', when they are given values that they cannot use."""
 
-TOKEN = 29
+BATCH_TOKEN_BYTES = 29
 """Bytes that every token of a batch takes: number, noise, mask and three statistics."""
 
-TRIED = 1000
+MAX_TRIED_STEPS = 1000
 """Steps of a schedule that are tried, at most."""
 
 
@@ -34,12 +34,12 @@ def explain_refusal(error: Exception) -> str:
         ('limit must be positive.', "KeyError: 'x'")
 
     """
-    told = (ValueError, OSError, MisconfigurationException)
-    first = find_root_cause(error)
-    named = re.search(r"Problem with given class_path '([\w.]+)'", str(error))  # by a parser that makes objects
-    if named and not isinstance(first, told):
-        return f"`{named[1]}` raises {describe_exception(first)}."
-    return str(error) if isinstance(error, told) else describe_exception(first)
+    message_types = (ValueError, OSError, MisconfigurationException)
+    cause = find_root_cause(error)
+    match = re.search(r"Problem with given class_path '([\w.]+)'", str(error))  # by a parser that makes objects
+    if match and not isinstance(cause, message_types):
+        return f"`{match[1]}` raises {describe_exception(cause)}."
+    return str(error) if isinstance(error, message_types) else describe_exception(cause)
 
 
 def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) -> None:
@@ -58,18 +58,18 @@ def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) ->
     rows = {
         "sampling": task.prompts_per_step * module.rounds * module.sampling.completions,
         "validation": max(
-            min(each.task.validation_batch, each.size or sys.maxsize)
-            * each.choose_sampling(module.validation).completions
-            for each in task.held_out_sets
+            min(held_out_set.task.validation_batch, held_out_set.size or sys.maxsize)
+            * held_out_set.choose_sampling(module.validation).completions
+            for held_out_set in task.held_out_sets
         ),
     }
     memory = read_machine_memory()
     for name, number in rows.items():
-        tokens = number * getattr(module, name).max_tokens
-        if tokens * TOKEN > memory:
+        size = number * getattr(module, name).max_tokens * BATCH_TOKEN_BYTES
+        if size > memory:
             raise ValueError(
                 f"model.{name}.max_tokens: {number:,} completions of {getattr(module, name).max_tokens:,} tokens take "
-                f"{tokens * TOKEN / 2**30:,.0f} GiB before any model runs; this machine has {memory / 2**30:,.0f}. "
+                f"{size / 2**30:,.0f} GiB before any model runs; this machine has {memory / 2**30:,.0f}. "
                 "Lower it, the completions, or the prompts."
             )
 
@@ -89,11 +89,11 @@ def _refuse_failing_optimizer(trainer: Trainer, module: PolicyModule) -> None:
                 "ReduceLROnPlateau needs a metric and rlcredit steps schedulers without one. "
                 "Use LinearLR or CosineAnnealingLR."
             )
-        for _ in range(min(max(trainer.max_steps, 1), TRIED) if device == "cpu" else 0):
+        for _ in range(min(max(trainer.max_steps, 1), MAX_TRIED_STEPS) if device == "cpu" else 0):
             key = "model.optimizer"
             optimizer.step(lambda: 0.0)
             key = "model.scheduler"
             if scheduler:
                 scheduler.step()
-    except REFUSALS as error:
+    except REFUSAL_TYPES as error:
         raise ValueError(f"{key}: {explain_refusal(error)}") from None  # the key is part of what is said

@@ -1,35 +1,156 @@
-"""The estimated memory of a run, compared with the memory available; a run that cannot fit is refused."""
+"""The memory that a run is forecast to take, beside the memory there is; a run that cannot fit is refused."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-import torch
 from lightning.pytorch import Trainer
 
 from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.credit.contract import OperatorContract
 from rlcredit.credit.stack_checks import select_operators
+from rlcredit.decoding.fused_forward import FUSED_KINDS
 from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.policy import memory
 from rlcredit.policy.architecture import DecoderArchitecture
-from rlcredit.policy.memory import find_memory_share
-from rlcredit.policy.policy import Policy
-from rlcredit.policy.policy_sizes import PolicySizes, find_policy_sizes
-from rlcredit.preflight.memory_estimate import VERDICTS, MemoryEstimate, MemoryParts
+from rlcredit.policy.memory import (
+    FORECAST_ERROR,
+    PRECISION_BYTES,
+    QUANTIZED_BYTES,
+    TRAINED_BYTES,
+    MemoryForecast,
+    PassSize,
+    WeightHolding,
+    find_memory_share,
+    forecast_memory,
+)
+from rlcredit.policy.policy_sizes import find_policy_sizes
 from rlcredit.preflight.policy import select_lora_layers
-from rlcredit.preflight.step_memory import Holding, StepMemory, format_bytes
-from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import Task
+from rlcredit.training.micro_batches import Size, choose_scored_tokens
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import find_whole_reader, merges_adapter
-from rlcredit.training.sharded_base import NAME, ShardedBaseStrategy
+from rlcredit.training.sharded_base import SHARDED_BASE, ShardedBaseStrategy
 
-LIBRARIES = {"cpu": 540 * 2**20, "cuda": 2**30}
-"""Bytes that Python, torch and what they load take before the model is read, as `scripts/measure_memory.py` finds them;
-on a GPU its context and fragments, which have not been measured."""
+LIBRARY_BYTES = {"cpu": 540 * 2**20, "cuda": 2**30}
+"""Bytes that Python, torch and what they load take before the model is read, as measured; on a GPU its context and
+fragments, which have not been measured."""
 
-MOST = 64
+ASSUMED_PROMPT_TOKENS = 512
+"""Tokens that a prompt is assumed to have; how many it has is known when the questions have been read."""
+
+MAX_PROCESSES = 64
 """Most processes that are considered."""
+
+EASY_SHARE = 0.5
+"""Share of the memory below which a way to hold the weights fits with ease."""
+
+FIT_VERDICTS = ("fits", "may not fit", "does not fit")
+"""Whether a way to hold the weights fits: at its peak, without the batch, which can be made smaller, or not at all."""
+
+
+class WeightWay(NamedTuple):
+    """A way to hold the frozen weights, and the memory of one process under it.
+
+    Args:
+        holding: The way.
+        setting: Settings that choose it.
+        forecast: What the policy takes.
+        texts: Lines about weights, decoding and update.
+        libraries: Bytes that Python, torch and what they load take.
+        room: Bytes that are free for the process.
+        owner: Owner of that memory, in words.
+
+    """
+
+    holding: WeightHolding
+    setting: str
+    forecast: MemoryForecast
+    texts: tuple[str, ...]
+    libraries: int
+    room: int
+    owner: str
+
+    @property
+    def least(self) -> float:
+        """Bytes that are taken however small a batch is."""
+        return self.forecast.weights + self.libraries
+
+    @property
+    def peak(self) -> float:
+        """Largest number of bytes used at one time."""
+        return self.forecast.peak + self.libraries
+
+    @property
+    def verdict(self) -> str:
+        """Whether it fits, one of :data:`FIT_VERDICTS`."""
+        fits, may_not, cannot = FIT_VERDICTS
+        if self.peak <= self.room:
+            return fits
+        return may_not if self.least <= self.room else cannot
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """Estimated memory of one process, under the configured way to hold the frozen weights and under others.
+
+    Args:
+        way: Configured way.
+        others: Other ways.
+        repairs: Settings that hold the weights in fewer bits, or in parts, and would fit.
+        decodes: Whether completions are drawn in the process, rather than scored after another has drawn them.
+
+    """
+
+    way: WeightWay
+    others: tuple[WeightWay, ...] = ()
+    repairs: tuple[str, ...] = ()
+    decodes: bool = True
+
+    @property
+    def room(self) -> int:
+        """Bytes that are free for the process."""
+        return self.way.room
+
+    @property
+    def peak_bytes(self) -> float:
+        """Largest number of bytes used at one time."""
+        return self.way.peak
+
+    def report_lines(self) -> Iterator[str]:
+        """Yield the memory used, part by part, whether it fits, and which other ways to hold the weights would."""
+        yield from self.way.texts
+        if self.way.forecast.cache:
+            parts = f"logits {format_bytes(self.way.forecast.logits)} and libraries {format_bytes(self.way.libraries)}"
+            sure = f"about {format_bytes(self.peak_bytes)} at once, give or take {FORECAST_ERROR:.0%}, with {parts}"
+        else:
+            sure = f"at least {format_bytes(self.way.least)}, {format_bytes(self.way.libraries)} of it for libraries"
+        yield f"{sure}; {self.way.owner} has {format_bytes(self.room)}"
+        if self.peak_bytes > self.room:
+            yield f"it may not fit: {self.advice}"
+        if self.others and any(way.peak > EASY_SHARE * way.room for way in (self.way, *self.others)):
+            yield from _align_ways([self.way, *self.others])
+
+    @property
+    def advice(self) -> str:
+        """How to reduce the peak."""
+        if self.way.forecast.activations > self.way.forecast.cache:
+            return "lower model.micro_batch_size (auto finds what fits on a GPU) or model.sampling.max_tokens."
+        lower = "model.engine.init_args.decode_batch_size" if self.decodes else "model.micro_batch_size"
+        return f"lower {lower} or max_tokens of model.sampling and model.validation."
+
+
+def _align_ways(ways: list[WeightWay]) -> Iterator[str]:
+    """Yield one line for each way to hold the weights: what a process takes of its share, and how to choose it."""
+    rows: list[tuple[str, ...]] = []
+    for way in sorted(ways, key=lambda way: (way.holding.is_sharded, way.holding.quantization is not None)):
+        bits, processes = way.holding.quantization, way.holding.processes
+        name = "sharded" if way.holding.is_sharded else f"{bits[0]}-bit" if bits else "whole"
+        share = format_bytes(way.room) + (f" in each of {processes} processes" if processes > 1 else "")
+        rows.append((name, format_bytes(way.peak), share, way.verdict, way.setting))
+    peak_width, share_width = (max(len(row[column]) for row in rows) for column in (1, 2))
+    for name, peak, share, verdict, setting in rows:
+        yield f"{name:<7}  about {peak:>{peak_width}} of {share:<{share_width}}  {verdict:<12}  {setting}"
 
 
 def estimate_memory(
@@ -47,27 +168,44 @@ def estimate_memory(
         ValueError: an adapter for a layer that the policy does not have, or of a rank for which there is no memory.
 
     """
-    known = find_policy_sizes(module.policy.location)
-    if known is None:
+    policy = module.policy
+    sizes = find_policy_sizes(policy.location)
+    if sizes is None:
         return None
-    sharded = isinstance(trainer.strategy, ShardedBaseStrategy)
-    used = Holding(module.policy.quantization, trainer.world_size, sharded)
-    if known.architecture is None:
-        return _estimate_from_weight_count(known, module.policy, used, trainer)
-    machine = _Machine(trainer, module, task, known.architecture, learns)
-    parts = machine.estimate_parts(used)
-    others = tuple(machine.list_other_ways(used))
-    fitting = [text for way, text in others if way.verdict != VERDICTS[-1] and way.frozen < parts.frozen]
-    if not used.quantization and module.policy.dtype == "float32":
-        halved = parts.held - parts.frozen / 2
-        fitting[:0] = ["model.policy.dtype: bfloat16"] if halved + parts.libraries <= parts.room else []
-    decodes = isinstance(module.engine, InProcessEngine) and not used.is_sharded
-    return MemoryEstimate(parts, others, tuple(fitting), decodes)
+    is_sharded = isinstance(trainer.strategy, ShardedBaseStrategy)
+    holding = WeightHolding(policy.dtype, policy.quantization, trainer.world_size, is_sharded)
+    if sizes.architecture is None:
+        size = QUANTIZED_BYTES[policy.quantization] if policy.quantization else PRECISION_BYTES[policy.dtype]
+        least = sizes.parameters * size / (holding.processes if is_sharded else 1)
+        text = f"{sizes.parameters:,} weights, at least {format_bytes(least)}; what else it takes is not known"
+        return MemoryEstimate(_place_way(trainer, holding, "in use", MemoryForecast(least), (text,)))
+    decodes = isinstance(module.engine, InProcessEngine) and not is_sharded
+    run = _PlannedRun(trainer, module, task, sizes.architecture, learns)
+    way, other_ways = run.forecast_way(holding, "in use"), tuple(run.list_other_ways(holding))
+    repairs = [
+        other_way.setting
+        for other_way in other_ways
+        if other_way.verdict != FIT_VERDICTS[-1] and other_way.forecast.weights < way.forecast.weights
+    ]
+    if policy.dtype == "float32" and not policy.quantization:
+        half_way = run.forecast_way(holding._replace(dtype="bfloat16"), "model.policy.dtype: bfloat16")
+        repairs[:0] = [half_way.setting] if half_way.verdict != FIT_VERDICTS[-1] else []
+    return MemoryEstimate(way, other_ways, tuple(repairs), decodes)
+
+
+def _place_way(
+    trainer: Trainer, holding: WeightHolding, setting: str, forecast: MemoryForecast, texts: tuple[str, ...]
+) -> WeightWay:
+    """Return a way to hold the weights with the memory that each process has."""
+    device = trainer.strategy.root_device
+    room, owner = find_memory_share(device, -(-holding.processes // trainer.num_nodes) if device.type == "cpu" else 1)
+    libraries = LIBRARY_BYTES.get(device.type, LIBRARY_BYTES["cuda"])
+    return WeightWay(holding, setting, forecast, texts, libraries, room, owner)
 
 
 @dataclass(frozen=True)
-class _Machine:
-    """A run and the machine that it is on."""
+class _PlannedRun:
+    """A run from whose settings its passes follow."""
 
     trainer: Trainer
     module: PolicyModule
@@ -75,79 +213,136 @@ class _Machine:
     architecture: DecoderArchitecture
     learns: bool
 
-    def estimate_parts(self, holding: Holding) -> MemoryParts:
-        """Return the memory of one process under a way to hold the weights."""
-        shape, module, task, policy = self.architecture, self.module, self.task, self.module.policy
-        mixed = "mixed" in str(self.trainer.precision)
+    def forecast_way(self, holding: WeightHolding, setting: str) -> WeightWay:
+        """Return a way to hold the weights, with the memory of one process."""
+        module, policy, shape = self.module, self.module.policy, self.architecture
+        is_mixed = "mixed" in str(self.trainer.precision)
         layers = select_lora_layers(policy, shape.adaptable_layers())
-        trained = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in layers.values())
-        adapter = trained * (memory.TRAINED if self.learns else memory.BYTES["float32"])
-        operators = select_operators(read_callbacks(self.trainer)) if self.learns else []
-        device = self.trainer.strategy.root_device
-        step = StepMemory(module, shape, holding, layers, mixed, operators, device.type)
-        prompts = max(1, task.prompts_per_step // holding.processes)
-        drawn = [
-            step.estimate_decoding(
-                _count_held_out_prompts(each, holding.processes), each.choose_sampling(module.validation)
-            )
-            for each in task.held_out_sets
-        ]
-        learnt, said_learnt = 0.0, "no update"
-        if self.learns:
-            drawn.append(step.estimate_decoding(prompts, module.sampling, trains=True))
-            drawn += [each for each in [step.estimate_continuations(prompts)] if each]
-            learnt, said_learnt = step.estimate_update(prompts)
-        most, said_drawn = max(drawn)
-        held = ""
-        frozen = memory.weight_bytes(shape, policy.dtype, holding.quantization)
-        if holding.is_sharded:
-            frozen = memory.sharded_weight_bytes(shape, policy.dtype, holding.processes)
-            held = f" in each of {holding.processes} processes, two layers whole at a time"
-        said = (_describe_weights(policy, shape.parameters, frozen, held, trained, adapter), said_drawn, said_learnt)
-        there, libraries = _find_room(device, holding.processes, self.trainer.num_nodes), _count_libraries(device)
-        return MemoryParts(holding, frozen, adapter, most, learnt, libraries, *there, said)
+        adapter_weights = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in layers.values())
+        adapter = adapter_weights * (TRAINED_BYTES if self.learns else PRECISION_BYTES["float32"])
+        prompts = max(1, self.task.prompts_per_step // holding.processes)
+        decodings = list(self._list_decodings(holding, prompts))
+        update, update_text = self._plan_update(holding, prompts) if self.learns else (None, "no update")
+        decoder = module.decoder if isinstance(module.decoder, InProcessEngine) else InProcessEngine()
+        is_fused = decoder.fused and shape.kind in FUSED_KINDS and not is_mixed and not holding.quantization
+        draws = any(name for _, name in decodings)
+        merges = draws and holding.dtype == "float32" and (is_fused or decoder.merge)
+        reads_states = any("hidden" in operator.reads for operator in self._list_operators())
+        forecast = forecast_memory(
+            shape,
+            holding,
+            adapter,
+            [size for size, _ in decodings],
+            update,
+            draws=draws,
+            merges=merges,
+            is_mixed=is_mixed,
+            kept_states=prompts * module.sampling.completions * module.sampling.max_tokens if reads_states else 0,
+        )
+        bits = f"{holding.quantization} (the rest {holding.dtype})" if holding.quantization else holding.dtype
+        parts = f" in each of {holding.processes} processes, two layers whole at a time" if holding.is_sharded else ""
+        moments = " with gradients and moments" if self.learns else ""
+        size, name = max(decodings, key=lambda decoding: decoding[0].keys)
+        cache = format_bytes(forecast.cache)
+        tokens = size.prompt_tokens + size.tokens - ASSUMED_PROMPT_TOKENS
+        decoding_text = (
+            f"decoding {size.rows} {name} at a time, {ASSUMED_PROMPT_TOKENS} (assumed) + {tokens} tokens: keys, "
+            f"{'values and weights merged with the adapter' if merges else 'values'} {cache}"
+        )
+        if not name:
+            engine = "elsewhere" if holding.is_sharded else f"by {type(module.engine).__name__}"
+            decoding_text = f"decoding {engine}, whose memory is its own; scoring what it has drawn {cache}"
+        texts = (
+            f"{shape.parameters:,} weights in {bits}: {format_bytes(forecast.weights - adapter)}{parts}; "
+            f"{adapter_weights:,} of the adapter{moments}: {format_bytes(adapter)}",
+            decoding_text,
+            f"{update_text}: activations {format_bytes(forecast.activations)}" if update else update_text,
+        )
+        return _place_way(self.trainer, holding, setting, forecast, texts)
 
-    def list_other_ways(self, used: Holding) -> Iterator[tuple[MemoryParts, str]]:
+    def _list_operators(self) -> Sequence[OperatorContract]:
+        return select_operators(read_callbacks(self.trainer)) if self.learns else []
+
+    def _list_decodings(self, holding: WeightHolding, prompts: int) -> Iterator[tuple[PassSize, str]]:
+        """Yield the passes that draw, each with the name of what is drawn; without one if they score an engine's."""
+        module, operators = self.module, self._list_operators()
+        engine = module.engine if not holding.is_sharded else None
+        requests = [(prompts, module.sampling)] if self.learns else []
+        for held_out_set in self.task.held_out_sets:
+            batch = held_out_set.task.validation_batch
+            share = -(-held_out_set.size // holding.processes) if held_out_set.size else batch
+            requests.append((min(batch, share), held_out_set.choose_sampling(module.validation)))
+        for number, sampling in requests:
+            rows, tokens = number * sampling.completions, sampling.max_tokens
+            if isinstance(engine, InProcessEngine):
+                rows = min(engine.decode_batch_size or rows, rows)
+                yield PassSize(number, ASSUMED_PROMPT_TOKENS, rows, tokens), "completions"
+            else:
+                rows = self._count_rows(module.scoring_batches.size, rows)
+                part = self._count_part(holding, rows, tokens)
+                yield PassSize(min(number, rows), ASSUMED_PROMPT_TOKENS, part, tokens), ""
+        decoder, sampling = module.decoder, module.sampling
+        if any("oracle" in operator.reads for operator in operators) and not holding.is_sharded:
+            # Some continue their completion at its end, and others at its start.
+            rows = decoder.decode_batch_size or prompts * sampling.completions
+            context = ASSUMED_PROMPT_TOKENS + sampling.max_tokens
+            yield PassSize(rows, context, rows, sampling.max_tokens), "continuations"
+
+    def _plan_update(self, holding: WeightHolding, prompts: int) -> tuple[PassSize, str]:
+        """Return the largest micro-batch of an update, and the beginning of a line about it."""
+        module, tokens = self.module, self.module.sampling.max_tokens
+        micro, prompts = module.micro_batches.size, max(1, prompts // module.minibatches)
+        counts = [operator.count_continuations() for operator in self._list_operators()]
+        continuations = sum(count[0] * count[1] for count in counts if count)
+        is_known = None not in counts
+        completions = prompts * module.sampling.completions * (1 + continuations)
+        rows = self._count_rows(micro, completions)
+        bound = "at least " if (rows < completions and micro == "auto") or not is_known else ""
+        plural = "s" if rows > 1 else ""
+        branches = f" or continuation{plural}" if continuations or not is_known else ""
+        size = PassSize(min(prompts, rows), ASSUMED_PROMPT_TOKENS, rows, tokens)
+        return size, f"update, {bound}{rows} completion{plural}{branches} at a time"
+
+    def _count_rows(self, micro: Size, rows: int) -> int:
+        """Return the number of rows of a micro-batch: with ``auto`` one, or all where memory does not run out."""
+        if micro is None or (micro == "auto" and self.trainer.strategy.root_device.type == "cpu"):
+            return rows
+        return 1 if isinstance(micro, str) else min(micro, rows)
+
+    def _count_part(self, holding: WeightHolding, rows: int, tokens: int) -> int:
+        """Return the number of rows read together after their prompts; all, if every pass is an exchange."""
+        scored_tokens = choose_scored_tokens(self.trainer.strategy.root_device.type)
+        return rows if holding.is_sharded else max(1, min(rows, scored_tokens // tokens))
+
+    def list_other_ways(self, holding: WeightHolding) -> Iterator[WeightWay]:
         """Yield the ways to hold the weights that are not configured, each with the settings that choose it."""
-        undo = "--trainer.strategy=ddp" if used.processes > 1 else "--trainer.strategy=auto"
-        if used.quantization or used.is_sharded:
-            whole = replace(used, quantization=None, is_sharded=False)
-            yield self.estimate_parts(whole), undo if used.is_sharded else "--model.policy.quantization=null"
-        if not used.quantization and not merges_adapter(self.module):
-            few = replace(used, quantization="4bit", is_sharded=False)
-            yield self.estimate_parts(few), f"model.policy.quantization: 4bit{f' with {undo}' * used.is_sharded}"
-        if not used.is_sharded and (sharded := self._find_sharded(used)):
-            devices = f" --trainer.devices={sharded.holding.processes}" if used.processes == 1 else ""
-            plain = " --model.policy.quantization=null" if used.quantization else ""
-            yield sharded, f"--trainer.strategy={NAME}{devices}{plain} with completions from a server"
+        undo = "--trainer.strategy=ddp" if holding.processes > 1 else "--trainer.strategy=auto"
+        if holding.quantization or holding.is_sharded:
+            whole = holding._replace(quantization=None, is_sharded=False)
+            yield self.forecast_way(whole, undo if holding.is_sharded else "--model.policy.quantization=null")
+        if not holding.quantization and not merges_adapter(self.module):
+            fewer_bits = holding._replace(quantization="4bit", is_sharded=False)
+            with_undo = f" with {undo}" if holding.is_sharded else ""
+            yield self.forecast_way(fewer_bits, f"model.policy.quantization: 4bit{with_undo}")
+        if not holding.is_sharded and not find_whole_reader(self.module, read_callbacks(self.trainer)):
+            ways = [self._forecast_sharded(holding, number) for number in self._list_process_numbers(holding)]
+            if ways:
+                yield min(ways, key=lambda way: FIT_VERDICTS.index(way.verdict))
 
-    def _find_sharded(self, used: Holding) -> MemoryParts | None:
-        """Return the memory with layers in parts, for as many processes as it takes; None if prompts are too few."""
-        if find_whole_reader(self.module, read_callbacks(self.trainer)):
-            return None
+    def _forecast_sharded(self, holding: WeightHolding, processes: int) -> WeightWay:
+        """Return the memory with layers in parts, one in each process."""
+        devices = f" --trainer.devices={processes}" if holding.processes == 1 else ""
+        plain = " --model.policy.quantization=null" if holding.quantization else ""
+        setting = f"--trainer.strategy={SHARDED_BASE}{devices}{plain} with completions from a server"
+        return self.forecast_way(WeightHolding(holding.dtype, None, processes, True), setting)
+
+    def _list_process_numbers(self, holding: WeightHolding) -> list[int]:
+        """Return the numbers of processes that could share the layers, prompts and held-out questions."""
         prompts, minibatches = self.task.prompts_per_step, self.module.minibatches
-        asked = (each.size for each in self.task.held_out_sets)
-        most = min(prompts, MOST, *(size for size in asked if size))
-        numbers = range(2, most + 1) if used.processes == 1 else [used.processes]
-        numbers = [number for number in numbers if prompts % number == 0 and prompts // number % minibatches == 0]
-        ways = [self.estimate_parts(Holding(None, number, True)) for number in numbers]
-        return min(ways, key=lambda way: VERDICTS.index(way.verdict), default=None)
-
-
-def _count_held_out_prompts(asked: HeldOutSet, processes: int) -> int:
-    """Return the number of held-out questions that a process answers together."""
-    batch = asked.task.validation_batch
-    return min(batch, -(-asked.size // processes)) if asked.size else batch
-
-
-def _count_libraries(device: torch.device) -> int:
-    """Return the bytes that Python, torch and what they load take."""
-    return LIBRARIES.get(device.type, LIBRARIES["cuda"])
-
-
-def _find_room(device: torch.device, processes: int, machines: int) -> tuple[int, str]:
-    """Return the bytes that a process may use, and the device they are on."""
-    return find_memory_share(device, -(-processes // machines) if device.type == "cpu" else 1)
+        sizes = (held_out_set.size for held_out_set in self.task.held_out_sets)
+        limit = min(prompts, MAX_PROCESSES, *(size for size in sizes if size))
+        numbers = range(2, limit + 1) if holding.processes == 1 else [holding.processes]
+        return [number for number in numbers if prompts % number == 0 and prompts // number % minibatches == 0]
 
 
 def refuse_excess_memory(trainer: Trainer, module: PolicyModule, task: Task, *, learns: bool) -> MemoryEstimate | None:
@@ -157,36 +352,25 @@ def refuse_excess_memory(trainer: Trainer, module: PolicyModule, task: Task, *, 
         ValueError: with what it takes and the repair.
 
     """
-    found = estimate_memory(trainer, module, task, learns=learns)
-    if found is not None and found.parts.least > found.room:
-        how = " or ".join(dict.fromkeys("in parts" if NAME in each else "in fewer bits" for each in found.fitting))
-        fewer = f"Hold the weights {how} ({' or '.join(found.fitting)}), or use"
+    estimate = estimate_memory(trainer, module, task, learns=learns)
+    if estimate is not None and estimate.way.least > estimate.room:
+        way, repairs = estimate.way, estimate.repairs
+        methods = dict.fromkeys("in parts" if SHARDED_BASE in repair else "in fewer bits" for repair in repairs)
+        fewer = f"Hold the weights {' or '.join(methods)} ({' or '.join(repairs)}), or use"
         raise ValueError(
-            f"model.policy.path: {shorten_name(module.policy.path)} takes at least {format_bytes(found.parts.least)} "
-            f"({found.parts.said[0]}; libraries: {format_bytes(found.parts.libraries)}), and {found.parts.where} has "
-            f"{format_bytes(found.room)}. "
-            f"{fewer if found.fitting else 'Use'} a smaller model or a larger machine."
+            f"model.policy.path: {shorten_name(module.policy.path)} takes at least {format_bytes(way.least)} "
+            f"({way.texts[0]}; libraries: {format_bytes(way.libraries)}), and {way.owner} has "
+            f"{format_bytes(estimate.room)}. {fewer if repairs else 'Use'} a smaller model or a larger machine."
         )
-    return found
+    return estimate
 
 
-def _estimate_from_weight_count(known: PolicySizes, policy: Policy, used: Holding, trainer: Trainer) -> MemoryEstimate:
-    bits = memory.QUANTIZED[policy.quantization] if policy.quantization else memory.BYTES[policy.dtype]
-    least = known.parameters * bits / (used.processes if used.is_sharded else 1)
-    said = (
-        f"{known.parameters:,} weights, at least {format_bytes(least)}; "
-        "what its architecture takes otherwise is not known"
-    )
-    device = trainer.strategy.root_device
-    there = _find_room(device, used.processes, trainer.num_nodes)
-    parts = MemoryParts(used, least, 0.0, 0.0, 0.0, _count_libraries(device), *there, (said,))
-    return MemoryEstimate(parts, (), (), decodes=True)
+def format_bytes(number: float) -> str:
+    """Format a number of bytes for people.
 
+    Example:
+        >>> format_bytes(690304), format_bytes(61.1e9)
+        ('0.7 MiB', '56.9 GiB')
 
-def _describe_weights(policy: Policy, parameters: int, frozen: float, where: str, trained: int, adapter: int) -> str:
-    held = f"{policy.quantization} (the rest {policy.dtype})" if policy.quantization else policy.dtype
-    kept = " with gradients and moments" if adapter == memory.TRAINED * trained else ""
-    return (
-        f"{parameters:,} weights in {held}: {format_bytes(frozen)}{where}; "
-        f"{trained:,} of the adapter{kept}: {format_bytes(adapter)}"
-    )
+    """
+    return f"{number / 2**30:,.1f} GiB" if number >= 2**30 else f"{number / 2**20:,.1f} MiB"

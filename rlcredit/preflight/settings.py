@@ -9,10 +9,10 @@ from lightning.pytorch.strategies import StrategyRegistry
 
 from rlcredit.decoding.sampling import Sampling
 
-GPUS = ("cuda", "mps")
+GPU_NAMES = ("cuda", "mps")
 """What Lightning's ``gpu`` may mean."""
 
-CHOICES = ("auto", "gpu")
+ACCELERATOR_CHOICES = ("auto", "gpu")
 """Names of accelerators that stand for one of several."""
 
 
@@ -38,24 +38,24 @@ def refuse_unusable_settings(config: Namespace) -> None:
     _refuse_absent_accelerator(trainer.accelerator)
     _refuse_unknown_strategy(trainer.strategy)
     if str(trainer.devices) in ("0", "[]", ""):
-        shown = repr(str(trainer.devices))
-        raise ValueError(f"trainer.devices: expected a number from 1 on, or auto, got {shown}. One is enough: say 1.")
+        text = repr(str(trainer.devices))
+        raise ValueError(f"trainer.devices: expected a number from 1 on, or auto, got {text}. One is enough: say 1.")
 
 
-def _refuse_absent_accelerator(named: Any) -> None:
-    if not isinstance(named, str) or named == "auto":
+def _refuse_absent_accelerator(accelerator: Any) -> None:
+    if not isinstance(accelerator, str) or accelerator == "auto":
         return
-    known = AcceleratorRegistry.available_accelerators()
-    here = [name for name in known if _is_available(name)]
-    if named not in (*CHOICES, *known):
-        close = difflib.get_close_matches(named, [*CHOICES, *known], n=1)
-        meant = f" Did you mean `{close[0]}`?" if close else ""
-        names = ", ".join(sorted({*CHOICES, *known}))
-        raise ValueError(f"trainer.accelerator: no accelerator `{named:.40}`.{meant} There are {names}.")
-    if not any(name in here for name in (GPUS if named == "gpu" else (named,))):
+    all_names = AcceleratorRegistry.available_accelerators()
+    local_names = [name for name in all_names if _is_available(name)]
+    if accelerator not in (*ACCELERATOR_CHOICES, *all_names):
+        matches = difflib.get_close_matches(accelerator, [*ACCELERATOR_CHOICES, *all_names], n=1)
+        suggestion = f" Did you mean `{matches[0]}`?" if matches else ""
+        names = ", ".join(sorted({*ACCELERATOR_CHOICES, *all_names}))
+        raise ValueError(f"trainer.accelerator: no accelerator `{accelerator:.40}`.{suggestion} There are {names}.")
+    if not any(name in local_names for name in (GPU_NAMES if accelerator == "gpu" else (accelerator,))):
         raise ValueError(
-            f"trainer.accelerator: expected one of this machine, got {named!r}. PyTorch finds {' and '.join(here)} "
-            "here. Say auto, or install PyTorch for that device."
+            f"trainer.accelerator: expected one of this machine, got {accelerator!r}. PyTorch finds "
+            f"{' and '.join(local_names)} here. Say auto, or install PyTorch for that device."
         )
 
 
@@ -67,9 +67,11 @@ def _is_available(name: str) -> bool:
         return False
 
 
-def _refuse_unknown_strategy(named: Any) -> None:
-    known = ["auto", *StrategyRegistry.available_strategies()]
-    if isinstance(named, str) and named not in known:
-        close = difflib.get_close_matches(named, known, n=1)
-        meant = close[0] if close else "auto"
-        raise ValueError(f"trainer.strategy: no strategy `{named:.40}`. Did you mean `{meant}`? One device needs none.")
+def _refuse_unknown_strategy(strategy: Any) -> None:
+    names = ["auto", *StrategyRegistry.available_strategies()]
+    if isinstance(strategy, str) and strategy not in names:
+        matches = difflib.get_close_matches(strategy, names, n=1)
+        suggestion = matches[0] if matches else "auto"
+        raise ValueError(
+            f"trainer.strategy: no strategy `{strategy:.40}`. Did you mean `{suggestion}`? One device needs none."
+        )

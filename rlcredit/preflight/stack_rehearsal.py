@@ -17,10 +17,10 @@ from rlcredit.tasks.record_sources import RecordSource
 from rlcredit.tasks.records import Records
 from rlcredit.tasks.task import Task
 
-LENGTHS = (8, 5, 1, 7, 3, 6, 2, 4)
+TRIAL_LENGTHS = (8, 5, 1, 7, 3, 6, 2, 4)
 """Tokens of the made-up completions, by turns."""
 
-PIECES = ("Let", " me", " think", ":", " 4", " +", " 4", " = 8")
+TRIAL_PIECES = ("Let", " me", " think", ":", " 4", " +", " 4", " = 8")
 
 
 def rehearse_stack(stack: Sequence[OperatorContract], group_size: int) -> list[str]:
@@ -62,14 +62,14 @@ def _is_run_dependent(operator: CreditOperator, rollout: Rollout) -> bool:
 
     An operator around another needs what that one does.
     """
-    inner = [value for value in vars(operator).values() if isinstance(value, CreditOperator)]
-    if inner:
-        return any(_is_run_dependent(each, rollout) for each in inner)
+    inner_operators = [value for value in vars(operator).values() if isinstance(value, CreditOperator)]
+    if inner_operators:
+        return any(_is_run_dependent(inner_operator, rollout) for inner_operator in inner_operators)
     cls = type(operator)
     hooks = ("setup", "on_train_batch_start", "on_fit_start", "on_train_start")
-    takes = any(getattr(cls, hook) is not getattr(CreditOperator, hook) for hook in hooks)
+    has_hook = any(getattr(cls, hook) is not getattr(CreditOperator, hook) for hook in hooks)
     missing = bool(operator.list_missing_facts(rollout))
-    return operator.costly or missing or takes or cls.assign is CreditOperator.assign
+    return operator.costly or missing or has_hook or cls.assign is CreditOperator.assign
 
 
 def make_trial_rollout(group_size: int) -> Rollout:
@@ -79,14 +79,14 @@ def make_trial_rollout(group_size: int) -> Rollout:
         group_size: Completions per prompt, G.
 
     """
-    rows, width = 3 * group_size, max(LENGTHS)
+    rows, width = 3 * group_size, max(TRIAL_LENGTHS)
     number, place = torch.arange(rows), torch.arange(width)
-    group, inside = number // group_size, number % group_size
-    lengths = torch.tensor(LENGTHS)[number % len(LENGTHS)]
+    group, rank = number // group_size, number % group_size
+    lengths = torch.tensor(TRIAL_LENGTHS)[number % len(TRIAL_LENGTHS)]
     mask = place < lengths[:, None]
     entropy = (0.1 + 0.2 * ((number[:, None] + 3 * place) % 7)).where(mask, 0.0)
     logprobs = (-0.05 - 0.1 * ((2 * number[:, None] + place) % 11)).where(mask, 0.0)
-    right = ((group == 0) & (inside % 2 == 0)) | ((group == 2) & (inside == 0))
+    right = ((group == 0) & (rank % 2 == 0)) | ((group == 2) & (rank == 0))
     return Rollout(
         step=0,
         group_size=group_size,
@@ -96,7 +96,7 @@ def make_trial_rollout(group_size: int) -> Rollout:
         old_logprobs=logprobs,
         entropy=entropy,
         correct=right.float(),
-        tokens=[list(PIECES[:length]) for length in lengths.tolist()],
+        tokens=[list(TRIAL_PIECES[:length]) for length in lengths.tolist()],
         ref_logprobs=0.9 * logprobs,
         ref_log_ratio=0.1 * logprobs,
         sum_pi_squared=(2 * logprobs).exp().where(mask, 0.0),
@@ -115,15 +115,15 @@ def open_local_data(task: Task) -> str | None:
 
     """
     tasks = (task, *task.others.values())
-    elsewhere = {each: [s.path for s in _list_data_sources(each) if s.is_perhaps_on_hub] for each in tasks}
-    for each in tasks[::-1]:
-        is_opened = isinstance(each, Records) or each.has_user_functions
-        if is_opened and not elsewhere[each] and (each is not task or not any(elsewhere.values())):
-            each.setup("fit" if each is task and task.has_training else "validate")
-    if not (paths := dict.fromkeys(path for each in elsewhere.values() for path in each)):
+    hub_paths = {one_task: [s.path for s in _list_data_sources(one_task) if s.is_perhaps_on_hub] for one_task in tasks}
+    for one_task in tasks[::-1]:
+        is_opened = isinstance(one_task, Records) or one_task.has_user_functions
+        if is_opened and not hub_paths[one_task] and (one_task is not task or not any(hub_paths.values())):
+            one_task.setup("fit" if one_task is task and task.has_training else "validate")
+    if not (paths := dict.fromkeys(path for one_task in hub_paths.values() for path in one_task)):
         return None
-    untried = "; what judges or rewards its answers was not tried either" if task.has_user_functions else ""
-    return f"data: {', '.join(paths)} may lie on the hub, and was not opened{untried}"
+    note = "; what judges or rewards its answers was not tried either" if task.has_user_functions else ""
+    return f"data: {', '.join(paths)} may lie on the hub, and was not opened{note}"
 
 
 def _list_data_sources(task: Task) -> list[RecordSource]:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +11,25 @@ from torch import Tensor, nn
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.policy.policy import Policy
 
-SCALES = ("logits_scaling", "logit_scale", "lm_head_multiplier")
+LOGIT_SCALES = ("logits_scaling", "logit_scale", "lm_head_multiplier")
 """Under which names models keep a factor of their logits: Granite, Cohere, Falcon-H1."""
 
-CAPS = ("final_logit_softcapping", "logits_soft_cap")
+LOGIT_CAPS = ("final_logit_softcapping", "logits_soft_cap")
 """Under which names models keep a bound of their logits: Gemma, RecurrentGemma."""
 
 
-SENSES = ("vision", "audio", "image", "video", "speech", "vq")
-"""How the parts of a configuration begin that are for something else than text."""
-
-CAUSAL = ("ForCausalLM", "LMHeadModel")
+CAUSAL_ENDINGS = ("ForCausalLM", "LMHeadModel")
 """How the classes are called that continue a text."""
 
-ADAPTER, WEIGHTS = "adapter_config.json", "model.safetensors"
+_ADAPTER_CONFIG, _WEIGHTS_FILE = "adapter_config.json", "model.safetensors"
 
-UNTRACED = (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, LookupError)
+TRACING_ERRORS = (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, LookupError)
 """What models raise that look at numbers, or use kernels, that there are none of without weights."""
 
-HERE = ("policies/", "./", "../", "/", "~")
+FOLDER_BEGINNINGS = ("policies/", "./", "../", "/", "~")
 """With what a path begins that is meant to be a folder; the id of a hub repository has one slash and none of these."""
 
-MADE_BY = {
+FOLDER_COMMANDS = {
     "policies/smollm2": "python scripts/fetch_smollm2.py --out policies/smollm2",
     "policies/long_chains": "python scripts/pretrain_tiny.py --out policies/long_chains --start rlcredit/tiny "
     "--terms 2 12 --steps 3000 --lr 1e-3",
@@ -42,11 +38,11 @@ MADE_BY = {
 
 
 def explain_missing_folder(policy: Policy) -> str | None:
-    """Return what is missing if a path is meant to be a folder and is none; None otherwise."""
-    local = policy.path.startswith(HERE) or policy.path.count("/") > 1
+    """Return an error message if a path is meant to be a folder and is none; None otherwise."""
+    local = policy.path.startswith(FOLDER_BEGINNINGS) or policy.path.count("/") > 1
     if not local or Path(policy.location).exists():
         return None
-    command = MADE_BY.get(policy.path)
+    command = FOLDER_COMMANDS.get(policy.path)
     repair = f"Make it: {command}" if command else "Name a folder that exists, or the id of a hub repository."
     return f"there is no folder {shorten_name(policy.path)!r} here. {repair}"
 
@@ -62,97 +58,55 @@ def refuse_unreadable_weights(policy: Policy) -> None:
     """
     if missing := explain_missing_folder(policy):
         raise ValueError(f"model.policy.path: {missing}")
-    folder = Path(policy.location)
-    if (folder / ADAPTER).is_file():
+    folder, path = Path(policy.location), shorten_name(policy.path)
+    if (folder / _ADAPTER_CONFIG).is_file():
         raise ValueError(
-            f"model.policy.path: {shorten_name(policy.path)!r} is the folder of an adapter ({ADAPTER}). Name its base "
-            "model; `sample`, `evaluate` and `export` take the folder as --adapter."
+            f"model.policy.path: {path!r} is the folder of an adapter ({_ADAPTER_CONFIG}). Name its base model; "
+            "`sample`, `evaluate` and `export` take the folder as --adapter."
         )
-    if folder.is_dir() and not any(folder.glob("*.safetensors")):
-        if any(folder.glob("*.bin")):
+    files = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+    if any(file.suffix == ".safetensors" for file in files) or not folder.exists():
+        files = []
+    for file in files:
+        if file.suffix == ".gguf":
+            raise ValueError(
+                f"model.policy.path: {path!r} has its weights as GGUF. Make a folder of them and name that: "
+                f"python scripts/fetch_smollm2.py --gguf {file} --out policies/{file.stem}"
+            )
+        if file.suffix == ".bin":
             load = f"AutoModelForCausalLM.from_pretrained('{folder}', dtype='auto', use_safetensors=False)"
             command = f"from transformers import AutoModelForCausalLM; {load}.save_pretrained('{folder}')"
             raise ValueError(
-                f"model.policy.path: {shorten_name(policy.path)!r} has its weights as .bin files, which may run code "
-                f'when read; only safetensors are. If you trust them, save them as such: python -c "{command}"'
+                f"model.policy.path: {path!r} has its weights as .bin files, which may run code when read; only "
+                f'safetensors are. If you trust them, save them as such: python -c "{command}"'
             )
-        for file in folder.glob("*.gguf"):
-            raise ValueError(_explain_gguf_weights(policy, file))
-    if folder.is_file() and folder.suffix == ".gguf":
-        raise ValueError(_explain_gguf_weights(policy, folder))
     if folder.is_dir():
-        _refuse_incomplete_folder(policy, folder)
+        _refuse_incomplete_folder(path, folder)
 
 
-def _refuse_incomplete_folder(policy: Policy, folder: Path) -> None:
+def _refuse_incomplete_folder(path: str, folder: Path) -> None:
     """Refuse a folder without its configuration or some weight files, or with truncated ones."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
-    index, files = folder / f"{WEIGHTS}.index.json", [WEIGHTS]
-    if index.is_file() and not (folder / WEIGHTS).is_file():
-        try:
-            files = sorted(map(str, set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            raise ValueError(
-                f"model.policy.path: {shorten_name(index)} cannot be read as an index of weights."
-            ) from None
-    missing = next((file for file in ("config.json", *files) if not (folder / file).is_file()), None)
-    if missing:
-        raise ValueError(
-            f"model.policy.path: {shorten_name(policy.path)!r} holds no whole model, {shorten_name(missing)} is "
-            "missing. Name a folder that `save_pretrained` has written, with its tokenizer."
-        )
-    for file in files:
-        try:
+    index = folder / f"{_WEIGHTS_FILE}.index.json"
+    try:
+        if not (folder / "config.json").is_file():
+            raise FileNotFoundError("config.json is missing")
+        files = [_WEIGHTS_FILE]
+        if index.is_file() and not (folder / _WEIGHTS_FILE).is_file():
+            files = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        for file in files:
             with safe_open(folder / file, framework="pt"):  # reads the table of contents alone
                 pass
-        except SafetensorError as error:
-            raise ValueError(
-                f"model.policy.path: {shorten_name(file)} of {shorten_name(policy.path)!r} is damaged, or no whole "
-                f"file ({shorten_name(str(error))}). Copy or download it again."
-            ) from None
-
-
-def _explain_gguf_weights(policy: Policy, file: Path) -> str:
-    return (
-        f"model.policy.path: {shorten_name(policy.path)!r} has its weights as GGUF. Make a folder of them and name "
-        f"that: python scripts/fetch_smollm2.py --gguf {file} --out policies/{file.stem}"
-    )
-
-
-def refuse_unknown_model_type(policy: Policy, described: Mapping[str, Any]) -> None:
-    """Refuse a ``config.json`` that transformers does not know, or that describes a model for more than text.
-
-    Args:
-        policy: Policy; it is not loaded.
-        described: Content of the file.
-
-    Raises:
-        ValueError: with what it is.
-
-    """
-    from transformers import CONFIG_MAPPING, __version__  # noqa: PLC0415
-
-    if not isinstance(described, Mapping):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, SafetensorError) as error:
         raise ValueError(
-            f"model.policy.path: config.json of {shorten_name(policy.path)!r} holds no mapping of settings."
-        )
-    kind = str(described.get("model_type"))
-    senses = sorted(key for key in described if key.startswith(SENSES) and key.endswith("_config"))
-    if senses:
-        raise ValueError(
-            _explain_wrong_model(policy, f"reads more than text ({', '.join(senses)}), and only text models")
-        )
-    if kind not in CONFIG_MAPPING:
-        raise ValueError(
-            f"model.policy.path: {shorten_name(policy.path)!r} is of model_type {shorten_name(kind)!r}, which "
-            f"transformers {__version__} does not know, and code that comes with a model is not run. Name "
-            "another model, or install a version that has it."
-        )
+            f"model.policy.path: {path!r} holds no whole model: {shorten_name(str(error))}. Copy or download it again, "
+            "or name a folder that `save_pretrained` has written, with its tokenizer."
+        ) from None
 
 
 def refuse_non_causal_model(policy: Policy, config: Any) -> None:
-    """Refuse a model that is not a causal language model of text alone.
+    """Refuse a model that transformers would load, but that does not continue texts, or reads more than text.
 
     Args:
         policy: Policy; it is not loaded.
@@ -162,26 +116,20 @@ def refuse_non_causal_model(policy: Policy, config: Any) -> None:
         ValueError: with what it is.
 
     """
-    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING  # noqa: PLC0415
+    from transformers import MODEL_FOR_MASKED_LM_MAPPING  # noqa: PLC0415
 
     kind, architectures = config.model_type, config.architectures or []
-    if config.is_encoder_decoder:
-        raise ValueError(_explain_wrong_model(policy, f"is an encoder and a decoder ({kind}), and only decoders"))
     if config.get_text_config() is not config:
-        raise ValueError(_explain_wrong_model(policy, f"reads more than text ({kind}), and only text models"))
-    bidirectional = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False)
-    if bidirectional or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise ValueError(_explain_wrong_model(policy, f"does not continue texts ({kind}), and only models that do so"))
-    if architectures and not any(str(each).endswith(CAUSAL) for each in architectures):
-        held = shorten_name(str(architectures[0]))
-        raise ValueError(
-            _explain_wrong_model(policy, f"is saved as {held}, and only what is saved as {' or '.join(CAUSAL)}")
-        )
-
-
-def _explain_wrong_model(policy: Policy, what: str) -> str:
-    return (
-        f"model.policy.path: {shorten_name(policy.path)!r} {what} can be trained. Name one of the "
+        reason = f"reads more than text ({kind}), and only text models"
+    elif type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
+        reason = f"does not continue texts ({kind}), and only models that do so"
+    elif architectures and not any(str(architecture).endswith(CAUSAL_ENDINGS) for architecture in architectures):
+        endings = " or ".join(CAUSAL_ENDINGS)
+        reason = f"is saved as {shorten_name(str(architectures[0]))}, and only what is saved as {endings}"
+    else:
+        return
+    raise ValueError(
+        f"model.policy.path: {shorten_name(policy.path)!r} {reason} can be trained. Name one of the "
         "Llama, Qwen2 or Qwen3 families."
     )
 
@@ -244,19 +192,21 @@ def refuse_modified_logits(policy: Policy, config: Any, model: Any) -> None:
 
     """
     text, head = config.get_text_config(), model.get_output_embeddings()
-    odd = {name: getattr(text, name, None) for name in (*SCALES, *CAPS)}
-    found = [
-        f"{name} is {value:g}" for name, value in odd.items() if value is not None and (value != 1 or name in CAPS)
+    settings = {name: getattr(text, name, None) for name in (*LOGIT_SCALES, *LOGIT_CAPS)}
+    changes = [
+        f"{name} is {value:g}"
+        for name, value in settings.items()
+        if value is not None and (value != 1 or name in LOGIT_CAPS)
     ]
     if getattr(head, "bias", None) is not None:
-        found.append("its output embedding has a bias")
-    if not found and not any(odd[name] is not None for name in SCALES) and _has_modified_logits(model):
-        found.append("what it returns is not what its output embedding gives")
-    if found:
+        changes.append("its output embedding has a bias")
+    if not changes and not any(settings[name] is not None for name in LOGIT_SCALES) and _has_modified_logits(model):
+        changes.append("what it returns is not what its output embedding gives")
+    if changes:
         raise ValueError(
-            f"model.policy.path: {shorten_name(policy.path)!r} scales, caps or biases its logits ({', '.join(found)}). "
-            "Scores are taken from hidden states times the output embedding, which would be another policy. Use a "
-            "model without, as those of the Llama, Qwen2 and Qwen3 families."
+            f"model.policy.path: {shorten_name(policy.path)!r} scales, caps or biases its logits "
+            f"({', '.join(changes)}). Scores are taken from hidden states times the output embedding, which would be "
+            "another policy. Use a model without, as those of the Llama, Qwen2 and Qwen3 families."
         )
 
 
@@ -265,15 +215,15 @@ def _has_modified_logits(model: nn.Module) -> bool:
 
     What cannot be traced without weights passes: :meth:`~rlcredit.policy.policy.Policy.load` compares numbers.
     """
-    given: list[Tensor] = []
+    outputs: list[Tensor] = []
     head: nn.Module = model.get_output_embeddings()  # pyright: ignore[reportCallIssue]
-    hook = head.register_forward_hook(lambda _, __, output: given.append(output))
+    hook = head.register_forward_hook(lambda _, __, output: outputs.append(output))
     try:
         # In float32, so that a model that returns its logits in float32 returns the very same.
         with torch.no_grad():
             logits = model.float().eval()(input_ids=torch.zeros(1, 2, dtype=torch.long, device="meta")).logits
-    except UNTRACED:
+    except TRACING_ERRORS:
         return False
     finally:
         hook.remove()
-    return logits is not given[-1]
+    return logits is not outputs[-1]

@@ -97,7 +97,7 @@ def describe_held_out_gains(trainer: Trainer, module: LightningModule, cost: str
 
 def _list_shown_metrics(trainer: Trainer, module: LightningModule, question_set: HeldOutSet) -> list[tuple[str, str]]:
     """Return pass@1, pass@k and the reward, if it is real, of a held-out set, each with the name it is logged under."""
-    k = cast("PolicyModule", module).find_pass_metrics(question_set)["pass_at_k"].k
+    k = cast("PolicyModule", module).evaluator.find_pass_metrics(question_set)["pass_at_k"].k
     metrics = [(f"pass@{k}", question_set.name_metric("pass_at_k"))] if k > 1 else []
     metrics += [("reward", question_set.name_metric("reward"))] if question_set.task.has_real_rewards else []
     return [("pass@1", question_set.name_metric("pass_at_1")), *metrics]

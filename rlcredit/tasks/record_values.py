@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
-from rlcredit.policy.chat_turns import ROLES, Conversation, parse_conversation
+from rlcredit.policy.chat_turns import TURN_ROLES, Conversation, parse_conversation
 
 USUAL_COLUMNS = {
     "question": ("question", "prompt", "problem"),
@@ -24,7 +24,7 @@ _NO_COLUMN = object()
 _QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""")
 _QUOTED_LIST = re.compile(rf"\s*\[\s*(?:{_QUOTED.pattern})(?:[\s,]+(?:{_QUOTED.pattern}))*\s*,?\s*\]\s*")
 _TURNS = re.compile(r"\s*(?:\[\s*\{.*\}\s*\]|\{.*\})\s*", re.DOTALL)
-_ROLE = re.compile(rf"""["'](?:role|from)["']\s*:\s*["'](?:{"|".join(ROLES)}|function|human|gpt)["']""")
+_ROLE = re.compile(rf"""["'](?:role|from)["']\s*:\s*["'](?:{"|".join(TURN_ROLES)}|function|human|gpt)["']""")
 _ESCAPED = re.compile(r"""\\(?:([\\'"/])|u([\da-fA-F]{4})|[nrt](?![a-zA-Z]))""")
 """What lists of Python and JSON escape; of `\\nu` and `\\frac` the backslash is meant."""
 

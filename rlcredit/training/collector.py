@@ -42,7 +42,7 @@ from rlcredit.verification.rewards import (
 )
 from rlcredit.verification.verifiers import Verdict
 
-COMPARED = 8
+COMPARED_ROWS = 8
 """Completions of each rollout that the trainer also scores without its adapter, if the engine is another, and with the
 adapter that drew them, if that is an earlier one."""
 
@@ -98,35 +98,35 @@ class RolloutCollector:
         prompt_ids = self.encode(prompts)
         per_round = len(prompts.numbers) // rounds
         outcomes: list[tuple[Tensor, Scores]] = []
-        sampled = (
+        rollouts = (
             self._collect_round(
                 prompts.slice_batch(start, per_round), prompt_ids[start : start + per_round], step, outcomes, metrics
             )
             for start in range(0, len(prompts.numbers), per_round)
         )
         if self.dynamic_sampling:
-            rollout, counted = sample_until_informative(sampled, per_round)
-            metrics.update({f"train/{name}": value for name, value in counted.items()})
+            rollout, round_metrics = sample_until_informative(rollouts, per_round)
+            metrics.update({f"train/{name}": value for name, value in round_metrics.items()})
         else:
-            rollout = next(sampled)
+            rollout = next(rollouts)
         rollout.token_counts = self.token_counts
-        told, scores = zip(*outcomes, strict=True)
-        right, judged, truncated, no_answer = torch.cat(told, -1)
-        metrics["train/solve_rate"] = masked_mean(right.float(), judged).item()
-        metrics["train/unjudged"] = 1 - judged.float().mean().item()
+        round_facts, scores = zip(*outcomes, strict=True)
+        right, is_judged, is_truncated, no_answer = torch.cat(round_facts, -1)
+        metrics["train/solve_rate"] = masked_mean(right.float(), is_judged).item()
+        metrics["train/unjudged"] = 1 - is_judged.float().mean().item()
         metrics["train/no_answer"] = no_answer.float().mean().item()
-        metrics["train/truncated"] = truncated.float().mean().item()
+        metrics["train/truncated"] = is_truncated.float().mean().item()
         metrics.update({f"train/rewards/{name}": mean for name, mean in mean_rewards(scores).items()})
         if self.needs & {"ref_logprobs", "ref_log_ratio"}:
-            started = read_clock(self.policy.device)
+            start_time = read_clock(self.policy.device)
             self._score_reference(rollout)
-            metrics["time/rollout"] += read_clock(self.policy.device) - started
+            metrics["time/rollout"] += read_clock(self.policy.device) - start_time
         if "oracle" in self.needs:
             rollout.oracle = self._make_oracle(step)
         if self.needs & {"hidden", "lookahead"}:
-            started = read_clock(self.policy.device)
+            start_time = read_clock(self.policy.device)
             self._read_again(rollout)
-            metrics["time/rollout"] += read_clock(self.policy.device) - started
+            metrics["time/rollout"] += read_clock(self.policy.device) - start_time
         if rollout.ref_logprobs is not None:
             stop_on_fault(self.trainer, find_rollout_fault(rollout), rollout)
         return rollout, metrics
@@ -141,21 +141,21 @@ class RolloutCollector:
     ) -> Rollout:
         """Sample and judge once; record which completions are right, judged, truncated, without answer."""
         group, device = self.sampling.completions, self.policy.device
-        started = read_clock(device)
-        asked = {"keeps_hidden": True} if "hidden" in self.needs and self.engine.can_keep_hidden else {}
-        samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step, **asked)
+        start_time = read_clock(device)
+        options = {"keeps_hidden": True} if "hidden" in self.needs and self.engine.can_keep_hidden else {}
+        samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step, **options)
         if samples.waited is not None:
             metrics["time/waited"] = samples.waited
         engine_fault = self.compare_engine(prompt_ids, samples, self.sampling, step)
-        decoded = read_clock(device)
+        decoding_end = read_clock(device)
         tokens = self.policy.decode_pieces(samples.completion_ids, samples.mask)
         task: Task = read_datamodule(self.trainer)
         scores = self.judge(task, prompts, ["".join(pieces) for pieces in tokens], group)
-        right, judged = verdict_mask(scores.verdicts, Verdict.RIGHT), judged_mask(scores.verdicts)
+        right, is_judged = verdict_mask(scores.verdicts, Verdict.RIGHT), judged_mask(scores.verdicts)
         no_answer = verdict_mask(scores.verdicts, Verdict.NO_ANSWER)
-        outcomes.append((torch.stack([right, judged, samples.truncated.cpu(), no_answer]), scores))
-        metrics["time/rollout"] += decoded - started - (samples.waited or 0.0)
-        metrics["time/verify"] += read_clock(device) - decoded
+        outcomes.append((torch.stack([right, is_judged, samples.truncated.cpu(), no_answer]), scores))
+        metrics["time/rollout"] += decoding_end - start_time - (samples.waited or 0.0)
+        metrics["time/verify"] += read_clock(device) - decoding_end
         rollout = Rollout(
             step=step,
             group_size=group,
@@ -166,13 +166,13 @@ class RolloutCollector:
             entropy=samples.entropy,
             sum_pi_squared=samples.sum_pi_squared,
             engine_logprobs=samples.engine_logprobs,  # pyright: ignore[reportArgumentType]
-            correct=verdict_rewards(right, judged, group).to(device),
-            judged=judged.to(device),
+            correct=verdict_rewards(right, is_judged, group).to(device),
+            judged=is_judged.to(device),
             tokens=tokens,
             hidden=samples.hidden,  # pyright: ignore[reportArgumentType]
         )
         if scores.rewards is not None:
-            rollout.task_rewards = group_imputed_values(scores.rewards, judged, group).to(device)
+            rollout.task_rewards = group_imputed_values(scores.rewards, is_judged, group).to(device)
         rollout.sources = tuple(zip(prompts.numbers, prompts.examples, strict=True))
         self._check_round(rollout, engine_fault)
         if samples.engine_logprobs is not None:
@@ -249,7 +249,7 @@ class RolloutCollector:
         engine_logprobs, mask = samples.engine_logprobs, samples.mask
         if engine_logprobs is None:
             return None
-        rows = torch.tensor(evenly_spaced_rows(len(mask), COMPARED), device=self.policy.device)
+        rows = torch.tensor(evenly_spaced_rows(len(mask), COMPARED_ROWS), device=self.policy.device)
         prompts, completions = prompt_ids[rows // sampling.completions], samples.completion_ids[rows]
         base = self.score(prompts, completions, mask[rows], sampling.temperature, adapter=False)
         if samples.adapter is None:
@@ -257,8 +257,8 @@ class RolloutCollector:
             distance = rms_difference(engine_logprobs, samples.logprobs, mask)
         else:
             with self.policy.use_adapter(samples.adapter):
-                drawn = self.score(prompts, completions, mask[rows], sampling.temperature)
-            distance = with_adapter = rms_difference(engine_logprobs[rows], drawn.logprobs, mask[rows])
+                adapter_scores = self.score(prompts, completions, mask[rows], sampling.temperature)
+            distance = with_adapter = rms_difference(engine_logprobs[rows], adapter_scores.logprobs, mask[rows])
         without_adapter = rms_difference(engine_logprobs[rows], base.logprobs, mask[rows])
         return find_engine_fault(step, distance, with_adapter, without_adapter, self.tolerance)
 

@@ -36,8 +36,8 @@ def compute_credit_gradients(
 
     """
     world = rank_and_world_size()[1]
-    own = _compute_local_gradients(trainer, module, rollout, credits)
-    return [{name: sum_over_processes(part) / world for name, part in gradient.items()} for gradient in own]
+    local_gradients = _compute_local_gradients(trainer, module, rollout, credits)
+    return [{name: sum_over_processes(part) / world for name, part in gradient.items()} for gradient in local_gradients]
 
 
 def compute_prompt_gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> list[Vector]:
@@ -51,8 +51,8 @@ def compute_prompt_gradients(trainer: Trainer, module: PolicyModule, rollout: Ro
     if not module.loss.every_row:
         return [_compute_local_gradients(trainer, module, rollout, [share])[0] for share in shares]
     nothing = Credit(torch.zeros_like(credit.advantages))
-    *with_credit, without = _compute_local_gradients(trainer, module, rollout, [*shares, nothing])
-    return [{name: gradient[name] - without[name] for name in without} for gradient in with_credit]
+    *with_credit, bare_gradient = _compute_local_gradients(trainer, module, rollout, [*shares, nothing])
+    return [{name: gradient[name] - bare_gradient[name] for name in bare_gradient} for gradient in with_credit]
 
 
 def compute_prompt_vectors(trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Tensor:
@@ -68,14 +68,16 @@ def _compute_local_gradients(
     weights = trainable_weights(module)
     union, results = copy.copy(rollout), []
     union.advantages = torch.stack([(credit.advantages != 0).float() for credit in credits]).sum(0)
-    others = [credit.alternatives for credit in credits if credit.alternatives is not None]
-    union.alternatives = WeightedTokens(*map(torch.cat, zip(*others, strict=True))) if others else None
+    all_alternatives = [credit.alternatives for credit in credits if credit.alternatives is not None]
+    union.alternatives = (
+        WeightedTokens(*map(torch.cat, zip(*all_alternatives, strict=True))) if all_alternatives else None
+    )
     branches = [credit.continuations for credit in credits if credit.continuations is not None]
     union.continuations = concatenate_continuations(branches) if branches else None
     with torch.enable_grad(), trainer.precision_plugin.forward_context():
         scores: UpdateScores = module(union)
         for index, credit in enumerate(credits):
-            loss = module.compute_loss(rollout, _select_scores(scores, credits, index), credit)
+            loss = module.update_loss.compute_loss(rollout, _select_scores(scores, credits, index), credit)
             more_follow = index + 1 < len(credits)
             parts = torch.autograd.grad(loss, list(weights.values()), retain_graph=more_follow, materialize_grads=True)
             results.append({name: part.detach().float() for name, part in zip(weights, parts, strict=True)})
@@ -89,11 +91,11 @@ def _select_scores(scores: UpdateScores, credits: Sequence[Credit], index: int) 
         counts = [0 if part is None else len(part.rows) for part in (getattr(credit, name) for credit in credits)]
         return slice(sum(counts[:index]), sum(counts[: index + 1]))
 
-    others, branches = scores.alternatives, scores.continuations
-    if others is not None:
-        scores = scores._replace(alternatives=others[locate_own("alternatives")])
-    if branches is not None and (own := credits[index].continuations) is not None:
-        scores = scores._replace(continuations=branches[locate_own("continuations"), : own.mask.shape[1]])
+    alternative_scores, branches = scores.alternatives, scores.continuations
+    if alternative_scores is not None:
+        scores = scores._replace(alternatives=alternative_scores[locate_own("alternatives")])
+    if branches is not None and (own_branches := credits[index].continuations) is not None:
+        scores = scores._replace(continuations=branches[locate_own("continuations"), : own_branches.mask.shape[1]])
     return scores
 
 
@@ -138,18 +140,18 @@ def predict_adam_step(
     preconditioned, change = {}, {}
     for group in optimizer.param_groups:
         (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
-        decoupled = group.get("decoupled_weight_decay", isinstance(optimizer, torch.optim.AdamW))
+        is_decoupled = group.get("decoupled_weight_decay", isinstance(optimizer, torch.optim.AdamW))
         for weight in group["params"]:
             name, state = names[weight], optimizer.state.get(weight, {})
             g = gradient[name].to(weight.dtype)
-            if not decoupled:
+            if not is_decoupled:
                 g = g + decay * weight.detach()
             step = float(state["step"]) + 1 if state else 1.0
             m = beta1 * state["exp_avg"] + (1 - beta1) * g if state else (1 - beta1) * g
             v = beta2 * state["exp_avg_sq"] + (1 - beta2) * g * g if state else (1 - beta2) * g * g
             scale = (v / (1 - beta2**step)).sqrt() + group["eps"]
             preconditioned[name] = g / scale
-            shrink = decay * weight.detach() if decoupled else 0.0
+            shrink = decay * weight.detach() if is_decoupled else 0.0
             change[name] = -lr * (m / (1 - beta1**step) / scale + shrink)
     return AdamStep(preconditioned, change)
 

@@ -34,7 +34,7 @@ class DynamicSampling:
 
 
 def informative_groups(rollout: Rollout) -> Tensor:
-    """Return which groups hold different rewards, as right and wrong answers earn them, shape ``(P,)`` bool."""
+    """Find the groups that hold different rewards, as right and wrong answers earn them, shape ``(P,)`` bool."""
     return mixed_groups(rollout.given_rewards, rollout.group_size)
 
 
@@ -50,16 +50,16 @@ def sample_until_informative(rounds: Iterator[Rollout], prompts: int) -> tuple[R
         groups sampled was informative.
 
     """
-    sampled = []
+    rollouts = []
     for rollout in rounds:
-        sampled.append(rollout)
-        missing = prompts - sum(int(informative_groups(part).sum()) for part in sampled)
+        rollouts.append(rollout)
+        missing = prompts - sum(int(informative_groups(part).sum()) for part in rollouts)
         if sum_over_processes(torch.tensor(max(0, missing), device=rollout.mask.device)) == 0:
             break
-    combined = concatenate_rollouts(sampled)
-    useful = informative_groups(combined)
-    judged = combined.judged.view(-1, combined.group_size).any(-1)
-    chosen = (useful.int() + judged.int()).argsort(descending=True, stable=True)[:prompts].sort().values
-    rows = chosen[:, None] * combined.group_size + torch.arange(combined.group_size, device=chosen.device)
-    metrics = {"sampling_rounds": float(len(sampled)), "informative_groups": useful.float().mean().item()}
-    return combined.select_rows(rows.flatten()), metrics
+    candidates = concatenate_rollouts(rollouts)
+    useful = informative_groups(candidates)
+    is_judged = candidates.judged.view(-1, candidates.group_size).any(-1)
+    groups = (useful.int() + is_judged.int()).argsort(descending=True, stable=True)[:prompts].sort().values
+    rows = groups[:, None] * candidates.group_size + torch.arange(candidates.group_size, device=groups.device)
+    metrics = {"sampling_rounds": float(len(rollouts)), "informative_groups": useful.float().mean().item()}
+    return candidates.select_rows(rows.flatten()), metrics

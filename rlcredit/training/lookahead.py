@@ -13,7 +13,7 @@ from rlcredit.base.exit_status import RunStopped
 from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_sequence_tokens
-from rlcredit.decoding.in_process import CANARY
+from rlcredit.decoding.in_process import MAX_STATE_ERROR
 from rlcredit.formulas.groups import ranks_within_rows
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import BYTES, predictive_variance, tempered_logits
@@ -78,19 +78,19 @@ class PolicyLookahead:
 
         def read(rows: Tensor, context: PromptContext, completion_ids: Tensor) -> Alternatives:
             states, cache = self.policy.read_completions(context, completion_ids)
-            others = 1 - rollout.old_logprobs[rows, : completion_ids.shape[1]].exp()
-            undecided = rollout.mask[rows, : completion_ids.shape[1]] & (others > smallest)
-            part, places, tokens, logprobs = self._choose(states, undecided, completion_ids, smallest, most)
-            hidden = states.new_zeros(0, states.shape[-1])
+            other_probability = 1 - rollout.old_logprobs[rows, : completion_ids.shape[1]].exp()
+            is_candidate = rollout.mask[rows, : completion_ids.shape[1]] & (other_probability > smallest)
+            part, places, tokens, logprobs = self._choose(states, is_candidate, completion_ids, smallest, most)
+            branch_states = states.new_zeros(0, states.shape[-1])
             if len(part):
-                hidden = self._read_branches(rollout, rows, context, cache, part, places, tokens[:, None])[:, 0]
-            return Alternatives(rows[part], places, tokens, logprobs, hidden)
+                branch_states = self._read_branches(rollout, rows, context, cache, part, places, tokens[:, None])[:, 0]
+            return Alternatives(rows[part], places, tokens, logprobs, branch_states)
 
-        found = Alternatives(*map(torch.cat, zip(*self._read_parts(rollout, read), strict=True)))
+        alternatives = Alternatives(*map(torch.cat, zip(*self._read_parts(rollout, read), strict=True)))
         read_again = count_sequence_tokens(rollout.prompt_ids, rollout.mask)
-        rollout.token_counts.add(forward=read_again + len(found.rows))
-        order = (found.rows * rollout.mask.shape[1] + found.places).argsort(stable=True)
-        return Alternatives(*(values[order] for values in found))
+        rollout.token_counts.add(forward=read_again + len(alternatives.rows))
+        order = (alternatives.rows * rollout.mask.shape[1] + alternatives.places).argsort(stable=True)
+        return Alternatives(*(values[order] for values in alternatives))
 
     def _read_branches(
         self,
@@ -117,58 +117,64 @@ class PolicyLookahead:
             ValueError: the model's attention takes no mask of a caller's own.
 
         """
-        hidden = self.policy.read_branches(context, cache, part, places, token_ids)
+        branch_states = self.policy.read_branches(context, cache, part, places, token_ids)
         if not self.policy.reads_branches:
             row, place, tokens = rows[part[0]], int(places[0]), token_ids[0][token_ids[0] != PADDING]
             prompt_ids = rollout.prompt_ids[row]
             prompt = prompt_ids[self.policy.prompt_mask(prompt_ids)]
             ids = torch.cat([prompt, rollout.completion_ids[row, :place], tokens])[None]
-            alone, _ = self.policy.hidden_states(ids, torch.ones_like(ids, dtype=torch.bool))
-            expected, actual = alone[0, place + len(prompt) :].float(), hidden[0, : len(tokens)].float()
-            if not (actual - expected).norm() <= CANARY[self.policy.computing_dtype] * expected.norm():
+            whole_states, _ = self.policy.hidden_states(ids, torch.ones_like(ids, dtype=torch.bool))
+            whole_part, branch_part = (
+                whole_states[0, place + len(prompt) :].float(),
+                branch_states[0, : len(tokens)].float(),
+            )
+            if (
+                not (branch_part - whole_part).norm()
+                <= MAX_STATE_ERROR[self.policy.computing_dtype] * whole_part.norm()
+            ):
                 raise ValueError(
                     f"{self.policy.path}: what might have been drawn cannot be read, because the model's attention "
                     "takes no mask of a caller's own, as with sliding windows. Use GAE with HeadCritic in place of "
                     "ExpectedGradient or ForcedAnswer."
                 )
             self.policy.reads_branches = True
-        return hidden
+        return branch_states
 
     def _choose(
-        self, states: Tensor, undecided: Tensor, completion_ids: Tensor, smallest: float, most: int
+        self, states: Tensor, is_candidate: Tensor, completion_ids: Tensor, smallest: float, limit: int
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return row, place, token and log-probability of the alternatives at some places, rows ascending.
 
         Args:
             states: Hidden states from which tokens are predicted, shape ``(N, T, D)``.
-            undecided: Places at which there may be alternatives, shape ``(N, T)`` bool.
+            is_candidate: Places at which there may be alternatives, shape ``(N, T)`` bool.
             completion_ids: Sampled tokens, shape ``(N, T)``.
             smallest: Probability that an alternative must exceed.
-            most: Most alternatives of a row.
+            limit: Most alternatives of a row.
 
         """
-        rows, places = undecided.nonzero(as_tuple=True)
-        head, chosen = self.policy.head, []
+        rows, places = is_candidate.nonzero(as_tuple=True)
+        head, parts = self.policy.head, []
         for part in torch.arange(len(rows), device=rows.device).split(max(1, BYTES // (4 * len(head)))):
             i, t = rows[part], places[part]
             log_p = tempered_logits(states[i, t], head, self.temperature).log_softmax(-1)
-            excluded = torch.zeros_like(log_p, dtype=torch.bool)
-            excluded[:, self.policy.stop_ids] = True
-            excluded.scatter_(1, completion_ids[i, t][:, None], True)
-            where, tokens = ((log_p.exp() > smallest) & ~excluded).nonzero(as_tuple=True)
-            chosen.append((i[where], t[where], tokens, log_p[where, tokens]))
-        if not chosen:
-            none = rows.new_zeros(0)
-            return none, none, none, states.new_zeros(0).float()
-        i, t, tokens, logprobs = map(torch.cat, zip(*chosen, strict=True))
+            is_excluded = torch.zeros_like(log_p, dtype=torch.bool)
+            is_excluded[:, self.policy.stop_ids] = True
+            is_excluded.scatter_(1, completion_ids[i, t][:, None], True)
+            numbers, tokens = ((log_p.exp() > smallest) & ~is_excluded).nonzero(as_tuple=True)
+            parts.append((i[numbers], t[numbers], tokens, log_p[numbers, tokens]))
+        if not parts:
+            empty = rows.new_zeros(0)
+            return empty, empty, empty, states.new_zeros(0).float()
+        i, t, tokens, logprobs = map(torch.cat, zip(*parts, strict=True))
         by_variance = predictive_variance(logprobs).argsort(descending=True, stable=True)
         by_row = by_variance[i[by_variance].argsort(stable=True)]
-        kept = by_row[ranks_within_rows(i[by_row], len(states)) < most].sort().values
-        return i[kept], t[kept], tokens[kept], logprobs[kept]
+        order = by_row[ranks_within_rows(i[by_row], len(states)) < limit].sort().values
+        return i[order], t[order], tokens[order], logprobs[order]
 
     @torch.no_grad()
     def read_answers(self, rollout: Rollout, starts: Tensor, closing: str) -> Tensor:
-        """Return how likely the policy is to state the reference answer, if it is made to answer after a prefix.
+        """Return the likelihood of the reference answer, if the policy is made to answer after a prefix.
 
         Args:
             rollout: Rollout, with the sources of its prompts.
@@ -189,16 +195,16 @@ class PolicyLookahead:
                 "data.init_args.skip_unanswered: true, or remove the operator that reads it (ForcedAnswer)."
             )
         encode = self.policy.tokenizer.encode
-        before = encode(closing, add_special_tokens=False)
+        closing_ids = encode(closing, add_special_tokens=False)
         answers = [encode(example.answer, add_special_tokens=False) for _, example in rollout.sources]
-        width = len(before) + max(map(len, answers))
+        width = len(closing_ids) + max(map(len, answers))
         ids = torch.full((len(answers), width), PADDING)
-        stated = torch.zeros(ids.shape, dtype=torch.bool)
+        is_answer = torch.zeros(ids.shape, dtype=torch.bool)
         for number, answer in enumerate(answers):
-            end = len(before) + len(answer)
-            ids[number, :end] = torch.tensor([*before, *answer])
-            stated[number, len(before) : end] = True
-        ids, stated = ids.to(starts.device), stated.to(starts.device)
+            end = len(closing_ids) + len(answer)
+            ids[number, :end] = torch.tensor([*closing_ids, *answer])
+            is_answer[number, len(closing_ids) : end] = True
+        ids, is_answer = ids.to(starts.device), is_answer.to(starts.device)
 
         def read(rows: Tensor, context: PromptContext, completion_ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             states, cache = self.policy.read_completions(context, completion_ids)
@@ -206,14 +212,14 @@ class PolicyLookahead:
             source = rows[part] // rollout.group_size
             if not len(part):
                 return rows[part], places, states.new_zeros(0).float()
-            behind = self._read_branches(rollout, rows, context, cache, part, places, ids[source])
-            predicting = torch.cat([states[part, places][:, None], behind[:, :-1]], 1)
+            answer_states = self._read_branches(rollout, rows, context, cache, part, places, ids[source])
+            predicting = torch.cat([states[part, places][:, None], answer_states[:, :-1]], 1)
             scores = self.policy.score_states(predicting, ids[source].clamp(min=0), self.temperature)
-            return rows[part], places, masked_mean(scores.logprobs, stated[source], dim=-1)
+            return rows[part], places, masked_mean(scores.logprobs, is_answer[source], dim=-1)
 
         rows, places, logprobs = map(torch.cat, zip(*self._read_parts(rollout, read), strict=True))
-        behind = int((ids[rows // rollout.group_size] != PADDING).sum())
-        rollout.token_counts.add(forward=count_sequence_tokens(rollout.prompt_ids, rollout.mask) + behind)
+        answer_states = int((ids[rows // rollout.group_size] != PADDING).sum())
+        rollout.token_counts.add(forward=count_sequence_tokens(rollout.prompt_ids, rollout.mask) + answer_states)
         read_at = torch.full(starts.shape, torch.nan, device=starts.device)
         read_at[rows, places] = logprobs
         return read_at
@@ -238,8 +244,8 @@ class PolicyLookahead:
         def read(rows: Tensor, context: PromptContext, completion_ids: Tensor) -> tuple[Tensor, Tensor]:
             return rows, self.policy.predicting_states(context, completion_ids)
 
-        counted = count_sequence_tokens(rollout.prompt_ids, rollout.mask)
-        rollout.token_counts.add(**{"backward" if torch.is_grad_enabled() else "forward": counted})
+        tokens = count_sequence_tokens(rollout.prompt_ids, rollout.mask)
+        rollout.token_counts.add(**{"backward" if torch.is_grad_enabled() else "forward": tokens})
         with self.policy.use_adapter(factors):
             yield from self._iterate_micro_batches(rollout, read)
 

@@ -18,13 +18,15 @@ class MetricMeaning(NamedTuple):
     taken: str = ""
 
 
-HELD_OUT = "after the step; each question gets `model.validation.completions` answers"
-ROLLOUT = "when sampled, before the update"
-UPDATE = "in the update"
-SURPRISAL = "quantile of the surprisal of sampled tokens"
+_HELD_OUT_ANSWERS = "after the step; each question gets `model.validation.completions` answers"
+_BEFORE_UPDATE = "when sampled, before the update"
+_IN_UPDATE = "in the update"
+_SURPRISAL_QUANTILE = "quantile of the surprisal of sampled tokens"
 
-METRICS: dict[str, MetricMeaning] = {
-    "val/pass_at_1": MetricMeaning("share of right answers to held-out questions", "share", f"k = 1; {HELD_OUT}"),
+METRIC_MEANINGS: dict[str, MetricMeaning] = {
+    "val/pass_at_1": MetricMeaning(
+        "share of right answers to held-out questions", "share", f"k = 1; {_HELD_OUT_ANSWERS}"
+    ),
     "val/pass_at_k": MetricMeaning(
         "share of held-out questions that at least one of k answers gets right, estimated without bias",
         "share",
@@ -38,11 +40,15 @@ METRICS: dict[str, MetricMeaning] = {
         "nats",
         "at the sampling temperature",
     ),
-    "train/reward": MetricMeaning("mean reward of judged completions", "reward", f"{ROLLOUT}; as shaped by operators"),
-    "train/solve_rate": MetricMeaning("share of judged completions that are right", "share", ROLLOUT),
-    "train/no_answer": MetricMeaning("share of completions that state no answer in any known format", "share", ROLLOUT),
-    "train/unjudged": MetricMeaning("share of completions that no verifier could judge", "share", ROLLOUT),
-    "train/truncated": MetricMeaning("share of completions cut at `max_tokens`", "share", ROLLOUT),
+    "train/reward": MetricMeaning(
+        "mean reward of judged completions", "reward", f"{_BEFORE_UPDATE}; as shaped by operators"
+    ),
+    "train/solve_rate": MetricMeaning("share of judged completions that are right", "share", _BEFORE_UPDATE),
+    "train/no_answer": MetricMeaning(
+        "share of completions that state no answer in any known format", "share", _BEFORE_UPDATE
+    ),
+    "train/unjudged": MetricMeaning("share of completions that no verifier could judge", "share", _BEFORE_UPDATE),
+    "train/truncated": MetricMeaning("share of completions cut at `max_tokens`", "share", _BEFORE_UPDATE),
     "train/completion_length": MetricMeaning("mean length of completions", "tokens", "end-of-sequence included"),
     "train/zero_variance": MetricMeaning(
         "share of groups whose rewards are all alike, which give a group baseline nothing to learn from", "share"
@@ -50,20 +56,22 @@ METRICS: dict[str, MetricMeaning] = {
     "train/zero_variance_all_right": MetricMeaning("share of groups in which every completion is right", "share"),
     "train/zero_variance_all_wrong": MetricMeaning("share of groups in which every completion is wrong", "share"),
     "train/entropy": MetricMeaning(
-        "mean entropy of the distribution that each token was drawn from", "nats", f"{ROLLOUT}; all sampled tokens"
+        "mean entropy of the distribution that each token was drawn from",
+        "nats",
+        f"{_BEFORE_UPDATE}; all sampled tokens",
     ),
     "train/surprisal": MetricMeaning(
         "mean of -log pi of sampled tokens, of which entropy is the expectation",
         "nats",
-        f"{ROLLOUT}; all sampled tokens",
+        f"{_BEFORE_UPDATE}; all sampled tokens",
     ),
-    "train/surprisal_p50": MetricMeaning(f"0.5 {SURPRISAL}", "nats", ROLLOUT),
-    "train/surprisal_p90": MetricMeaning(f"0.9 {SURPRISAL}", "nats", ROLLOUT),
-    "train/surprisal_p99": MetricMeaning(f"0.99 {SURPRISAL}", "nats", ROLLOUT),
+    "train/surprisal_p50": MetricMeaning(f"0.5 {_SURPRISAL_QUANTILE}", "nats", _BEFORE_UPDATE),
+    "train/surprisal_p90": MetricMeaning(f"0.9 {_SURPRISAL_QUANTILE}", "nats", _BEFORE_UPDATE),
+    "train/surprisal_p99": MetricMeaning(f"0.99 {_SURPRISAL_QUANTILE}", "nats", _BEFORE_UPDATE),
     "train/loss": MetricMeaning(
         "value of the loss; its gradient is the update, and its size says little",
         "",
-        f"{UPDATE}, after the loss's clipping",
+        f"{_IN_UPDATE}, after the loss's clipping",
     ),
     "train/learning_rate": MetricMeaning("learning rate of the first parameter group", "", "of this update"),
     "train/gradient_norm": MetricMeaning(

@@ -12,36 +12,39 @@ from rlcredit.losses.base import bounded_ratio
 from rlcredit.losses.kl_penalty import kl_estimate
 from rlcredit.statistics.accuracy_at_k import pass_at_k
 
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+SURPRISAL_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 def sampling_metrics(rollout: Rollout) -> dict[str, Tensor]:
     """Describe the batch: groups that teach nothing are counted, not skipped (dynamic sampling has replaced some)."""
     all_right, all_wrong = unanimous_groups(rollout.verdicts, rollout.group_size)
-    varied, judged = mixed_groups(rollout.given_rewards, rollout.group_size), rollout.judged.view(len(all_right), -1)
+    is_mixed, is_judged = (
+        mixed_groups(rollout.given_rewards, rollout.group_size),
+        rollout.judged.view(len(all_right), -1),
+    )
     surprise = surprisal(rollout.old_logprobs)
-    quantiles = masked_quantiles(surprise, rollout.mask, list(QUANTILES.values()))
+    quantiles = masked_quantiles(surprise, rollout.mask, list(SURPRISAL_QUANTILES.values()))
     return {
         "train/reward": masked_mean(rollout.rewards, rollout.judged),
         "train/completion_length": rollout.mask.sum(-1).float().mean(),
-        "train/zero_variance": (judged.any(-1) & ~varied).float().mean(),
+        "train/zero_variance": (is_judged.any(-1) & ~is_mixed).float().mean(),
         "train/zero_variance_all_right": all_right.float().mean(),
         "train/zero_variance_all_wrong": all_wrong.float().mean(),
         "train/entropy": masked_mean(rollout.entropy, rollout.mask),
         "train/surprisal": masked_mean(surprise, rollout.mask),
-        **{f"train/surprisal_{name}": value for name, value in zip(QUANTILES, quantiles, strict=True)},
+        **{f"train/surprisal_{name}": value for name, value in zip(SURPRISAL_QUANTILES, quantiles, strict=True)},
     }
 
 
-def policy_metrics(rollout: Rollout, scored: Tensor) -> dict[str, Tensor]:
+def policy_metrics(rollout: Rollout, rows: Tensor) -> dict[str, Tensor]:
     """Compare trainer and sampler on the rows that were scored: on policy the ratio is one, the divergence zero."""
-    where = rollout.mask & scored[:, None]
-    now, then = rollout.logprobs.detach()[where], rollout.old_logprobs[where]
+    tokens = rollout.mask & rows[:, None]
+    trainer_logprobs, sampler_logprobs = rollout.logprobs.detach()[tokens], rollout.old_logprobs[tokens]
     return {
-        "train/ratio_min": bounded_ratio((now - then).min()),
-        "train/ratio_max": bounded_ratio((now - then).max()),
+        "train/ratio_min": bounded_ratio((trainer_logprobs - sampler_logprobs).min()),
+        "train/ratio_max": bounded_ratio((trainer_logprobs - sampler_logprobs).max()),
         # E[exp(d) - 1 - d] is KL(sampler || trainer), and no single token makes it negative.
-        "train/kl_sampler": kl_estimate(then, now).mean(),
+        "train/kl_sampler": kl_estimate(sampler_logprobs, trainer_logprobs).mean(),
     }
 
 

@@ -9,20 +9,20 @@ import torch
 Size = int | Literal["auto"] | None
 """Number of completions of the largest length; ``auto`` for as many as fit; None for the whole batch."""
 
-TOKENS = {"cpu": 960, "cuda": 16_384}
+SCORED_TOKENS = {"cpu": 960, "cuda": 16_384}
 """Tokens that are scored together where memory would allow more: a processor's caches hold no more of them, and an
 accelerator is idle with fewer."""
 
 
 def choose_scored_tokens(kind: str) -> int:
-    """Return how many tokens are scored together on a kind of device, such as ``cuda``.
+    """Return the number of tokens scored together on a kind of device, such as ``cuda``.
 
     Example:
         >>> choose_scored_tokens("cpu"), choose_scored_tokens("cuda")
         (960, 16384)
 
     """
-    return TOKENS.get(kind, TOKENS["cpu"])
+    return SCORED_TOKENS.get(kind, SCORED_TOKENS["cpu"])
 
 
 def split_rows_by_tokens(lengths: Sequence[int], tokens: int) -> list[slice]:

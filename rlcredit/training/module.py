@@ -2,47 +2,37 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from typing import Any, cast
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.cli import LRSchedulerCallable, OptimizerCallable
 from torch import Tensor
-from torch.nn import ModuleList
 from torch.nn.utils import get_total_norm
 
 from rlcredit.base.exit_status import NotFinite, RunStopped
 from rlcredit.base.lightning_private import read_callbacks, read_datamodule
-from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack import CreditStack
-from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.decoding.engine import Decoder, Engine
 from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.decoding.noise import VALIDATION, stream_number, token_uniforms
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.formulas.distributed import (
-    find_largest_number,
     is_set_anywhere,
-    share_first_value,
-    sum_over_processes,
 )
-from rlcredit.formulas.finite import find_non_finite_name
-from rlcredit.formulas.masked import masked_mean, masked_sum
 from rlcredit.losses import ImportanceSampling, PolicyLoss
-from rlcredit.losses.base import bounded_ratio
 from rlcredit.policy.policy import Policy
-from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import PromptBatch, Task
+from rlcredit.training.checkpoint import fill_checkpoint, restore_checkpoint
 from rlcredit.training.collector import RolloutCollector
 from rlcredit.training.dynamic_sampling import DynamicSampling
-from rlcredit.training.metrics import MeanPassAtK, policy_metrics, sampling_metrics
+from rlcredit.training.held_out_evaluation import HeldOutEvaluator
+from rlcredit.training.metrics import policy_metrics, sampling_metrics
 from rlcredit.training.micro_batches import MicroBatches, Size
-from rlcredit.training.nan_and_mismatch import UpdateValues, find_value_fault, find_weight_fault, trainable_weights
+from rlcredit.training.nan_and_mismatch import UpdateValues, find_weight_fault, trainable_weights
 from rlcredit.training.postmortem import stop_on_fault, stop_on_not_finite
 from rlcredit.training.sampling_ahead import SamplingAhead
-from rlcredit.training.scored_samples import ROUNDED, choose_tolerance
+from rlcredit.training.scored_samples import ROUNDED_TOLERANCE, choose_tolerance
 from rlcredit.training.scoring import (
     RolloutScorer,
     UpdateScores,
@@ -51,8 +41,7 @@ from rlcredit.training.scoring import (
 )
 from rlcredit.training.setup_checks import refuse_unfit_settings, refuse_unfit_setup
 from rlcredit.training.step_state import Phase, StepState
-from rlcredit.verification.rewards import verdict_mask
-from rlcredit.verification.verifiers import Verdict
+from rlcredit.training.update_loss import UpdateLoss
 
 
 class PolicyModule(LightningModule):
@@ -89,7 +78,7 @@ class PolicyModule(LightningModule):
             a root mean square, and how far an engine's log-probabilities from the trainer's; beyond it the run stops.
             If None, 0.01 in float32 and 0.2 in fewer bits; ``inf`` never stops.
         mismatch_cap: Largest weight of a token that the trainer finds more probable than the engine that drew it did;
-            see :meth:`correct_engine_mismatch`. Nothing is corrected if None.
+            see :meth:`rlcredit.training.update_loss.UpdateLoss.correct_engine_mismatch`. Nothing is corrected if None.
 
     Attributes:
         between_steps: Functions called before prompts are answered, when everything of the step before has been logged
@@ -135,15 +124,12 @@ class PolicyModule(LightningModule):
         self.micro_batches = MicroBatches(micro_batch_size)
         self.scoring_batches = MicroBatches(micro_batch_size)
         self.seed = seed
-        self.validation_seed = seed if validation_seed is None else validation_seed
         self.skip_not_finite = skip_not_finite
         self.sampler_tolerance = sampler_tolerance
         self.mismatch_cap = mismatch_cap
         self.pass_k = pass_k
         refuse_unfit_settings(self)
-        self.pass_at_1 = MeanPassAtK(1)
-        self.pass_at_k = MeanPassAtK(pass_k)
-        self.pass_of_others = ModuleList()
+        self.evaluator = HeldOutEvaluator(self.validation, pass_k, seed if validation_seed is None else validation_seed)
         self.strict_loading = False  # a checkpoint holds the adapter only
         self.needs: set[str] = set(self.loss.needs)
         self.state = StepState()
@@ -170,11 +156,11 @@ class PolicyModule(LightningModule):
     @property
     def collector(self) -> RolloutCollector:
         """Collector of rollouts, or in validation of held-out answers, which are never drawn ahead."""
-        ahead = self.sampling_ahead if self.trainer.training else None
+        answerer = self.sampling_ahead if self.trainer.training else None
         return RolloutCollector(
             trainer=self.trainer,
             policy=self.policy,
-            engine=ahead or self.engine,
+            engine=answerer or self.engine,
             decoder=self.decoder,
             scorer=self.scorer,
             sampling=self.sampling,
@@ -185,11 +171,16 @@ class PolicyModule(LightningModule):
         )
 
     @property
+    def update_loss(self) -> UpdateLoss:
+        """Loss of the next update."""
+        return UpdateLoss(self.loss, self.mismatch_cap, self.seed, self.global_step)
+
+    @property
     def ratio_tolerance(self) -> float:
         """Tolerated distance of the on-policy ratio from one, as a root mean square over tokens."""
         if self.sampler_tolerance is not None:
             return self.sampler_tolerance
-        return choose_tolerance(self.policy) if self.trainer.precision == "32-true" else ROUNDED
+        return choose_tolerance(self.policy) if self.trainer.precision == "32-true" else ROUNDED_TOLERANCE
 
     def configure_model(self) -> None:
         """Read the weights, after everything that can be checked without them."""
@@ -215,12 +206,7 @@ class PolicyModule(LightningModule):
         refuse_unfit_setup(self, self.trainer, self.task)
         if self.engine.ahead:
             self.sampling_ahead = SamplingAhead(self.engine, self.encode_prompts_of, self.updates_per_rollout)
-        for asked in self.task.held_out_sets:
-            k = asked.choose_k(self.pass_k, self.validation.completions)
-            if asked.number == 0:
-                self.pass_at_k.k = k
-            elif len(self.pass_of_others) < asked.number:
-                self.pass_of_others.append(ModuleList([MeanPassAtK(1), MeanPassAtK(k)]))
+        self.evaluator.add_metrics(self.task)
 
     def teardown(self, stage: str) -> None:
         """Release the engine's resources."""
@@ -275,31 +261,29 @@ class PolicyModule(LightningModule):
         part = self.select_minibatch(batch)
         scores = self(part)
         part.logprobs = scores.logprobs
-        arguments, facts = self.collect_loss_inputs(part, scores, part.advantages)
-        loss = self.loss(*arguments, **facts) + self.weigh_other_tokens(part, scores, part.credit)
-        with torch.no_grad():
-            reported = self.loss.metrics(*arguments, **facts)
-        scored = self.rows_to_score(part)
-        read = number_update_sequences(part, scored.nonzero().squeeze(-1))
-        part.token_counts.add(backward=list_update_sequences(part).count_tokens(read))
-        compared = policy_metrics(part, scored)
+        loss = self.update_loss.compute_loss(part, scores, part.credit)
+        loss_metrics = self.update_loss.compute_metrics(part, scores)
+        rows = self.rows_to_score(part)
+        sequences = number_update_sequences(part, rows.nonzero().squeeze(-1))
+        part.token_counts.add(backward=list_update_sequences(part).count_tokens(sequences))
+        ratio_metrics = policy_metrics(part, rows)
         self.state.update = UpdateValues(
             step=self.global_step,
             rollout=part,
             entropy=scores.entropy.detach(),
             loss=loss.detach(),
             loss_name=type(self.loss).__name__,
-            metrics=compared,
+            metrics=ratio_metrics,
         )
         if batch.update == 0:
             self._log_metrics({**self.state.metrics, **sampling_metrics(batch)}, len(batch.mask))
         self._log_metrics(
-            {"train/loss": loss.detach(), **{f"train/{name}": value for name, value in reported.items()}},
+            {"train/loss": loss.detach(), **{f"train/{name}": value for name, value in loss_metrics.items()}},
             len(part.mask),
         )
         rate = self.trainer.optimizers[0].param_groups[0]["lr"]
         self.log("train/learning_rate", torch.tensor(rate, dtype=torch.float64), batch_size=1)
-        for name, value in compared.items():
+        for name, value in ratio_metrics.items():
             over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
             self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
         return loss
@@ -318,111 +302,9 @@ class PolicyModule(LightningModule):
 
     def rows_to_score(self, rollout: Rollout) -> Tensor:
         """Return the rows that are scored, shape ``(B,)`` bool: judged ones, or else the first."""
-        scored = (rollout.credit.credited_rows(rollout.mask) | self.loss.every_row) & rollout.judged
-        scored[0] |= ~scored.any()  # the optimizer needs a graph, even of a gradient that is zero
-        return scored
-
-    def correct_engine_mismatch(self, rollout: Rollout, credit: Tensor) -> Tensor:
-        r"""Weigh credit by truncated importance sampling, where an engine that is not the trainer drew the tokens.
-
-        .. math:: \min\bigl(\pi_{\mathrm{old}}(o_t) / \mu(o_t),\; C\bigr)\, A_t
-
-        Args:
-            rollout: The rollout with the engine's log-probabilities, :math:`\log \mu`.
-            credit: Credit A of each token, shape ``(B, T)``.
-
-        """
-        if rollout.engine_logprobs is None or self.mismatch_cap is None:
-            return credit
-        return credit * bounded_ratio(rollout.old_logprobs - rollout.engine_logprobs).clamp(max=self.mismatch_cap)
-
-    def compute_loss(self, rollout: Rollout, scores: UpdateScores, credit: Credit) -> Tensor:
-        """Return the loss of a mini-batch under some credit.
-
-        Args:
-            rollout: The mini-batch.
-            scores: Scores of the mini-batch by the policy that is trained.
-            credit: Credit of its tokens, of tokens in their place, and of continuations.
-
-        """
-        arguments, facts = self.collect_loss_inputs(rollout, scores, credit.advantages)
-        return self.loss(*arguments, **facts) + self.weigh_other_tokens(rollout, scores, credit)
-
-    def weigh_other_tokens(self, rollout: Rollout, scores: UpdateScores, credit: Credit) -> Tensor | float:
-        r"""Return the part of the loss that comes from tokens outside the completions; zero if none has credit.
-
-        .. math:: -\sum_n c_{i_n, t_n}\, \rho_n\, w_n, \qquad
-            \rho_n = \frac{\pi_\theta(v_n \mid o_{i_n, <t_n})}{\pi_{old}(v_n \mid o_{i_n, <t_n})}
-
-        over alternatives to sampled tokens, and over all tokens of continuations, :math:`t_n` being the place where the
-        continuation leaves its completion. c is the weight that the loss gives to the token sampled at that place, and
-        :math:`\rho_n w_n` is bounded as the loss bounds it, see
-        :meth:`rlcredit.losses.base.PolicyLoss.token_objective`. An engine's mismatch changes the credit of all tokens
-        that might stand at a place alike; a continuation is other tokens, which the oracle's decoder has drawn.
-
-        Args:
-            rollout: The mini-batch.
-            scores: Scores of the mini-batch by the policy that is trained.
-            credit: Credit that ``scores`` are of.
-
-        """
-        others, branches = credit.alternatives, credit.continuations
-        if others is None and branches is None:
-            return 0.0
-        judged, total = rollout.judged, torch.zeros((), device=rollout.mask.device)
-        weights = torch.zeros(rollout.mask.shape, device=judged.device)
-        weights[judged] = self.loss.token_weights(rollout.mask[judged])
-        if others is not None:
-            assert scores.alternatives is not None
-            place = (others.rows, others.places)
-            gain = others.weights * self.correct_engine_mismatch(rollout, torch.ones_like(weights))[place]
-            gained = self.loss.token_objective(scores.alternatives, others.logprobs, gain)
-            total = total - (weights[place] * gained).sum()
-        if branches is not None:
-            assert scores.continuations is not None
-            gain = branches.credit.where(branches.mask, 0)
-            gained = self.loss.token_objective(scores.continuations, branches.logprobs, gain)
-            share = weights[branches.rows, branches.places][:, None].expand(branches.mask.shape)
-            total = total - masked_sum(share * gained, branches.mask)
-        return total
-
-    def collect_loss_inputs(
-        self, rollout: Rollout, scores: UpdateScores, credit: Tensor
-    ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], dict[str, Any]]:
-        """Return what the loss is computed from, arguments and facts, without the rows that were not judged.
-
-        An update is the one that would be taken had those completions not been sampled.
-
-        Args:
-            rollout: The mini-batch.
-            scores: Scores of the mini-batch by the policy that is trained.
-            credit: Credit A of each token, shape ``(B, T)``.
-
-        """
-
-        def select_judged(values: Tensor) -> Tensor:
-            return values[rollout.judged.to(values.device)]
-
-        credit = self.correct_engine_mismatch(rollout, credit)
-        given = self.collect_loss_facts(rollout, scores.entropy)
-        facts = {name: select_judged(value) if isinstance(value, Tensor) else value for name, value in given.items()}
-        tensors = (scores.logprobs, rollout.old_logprobs, credit, rollout.mask)
-        logprobs, old_logprobs, credit, mask = (select_judged(values) for values in tensors)
-        return (logprobs, old_logprobs, credit, mask), facts
-
-    def collect_loss_facts(self, rollout: Rollout, entropy: Tensor) -> dict[str, Any]:
-        """Return what the loss needs besides credit and log-probabilities; entropy is ``(B, T)`` with its graph."""
-        available = {
-            "entropy": entropy.detach,
-            "entropy_graph": lambda: entropy,
-            "old_entropy": lambda: rollout.entropy,
-            "ref_logprobs": lambda: rollout.ref_logprobs,
-            "update": lambda: rollout.update,
-            "token_uniforms": lambda: token_uniforms(
-                self.seed, self.global_step, stream_number("loss"), rollout.mask.shape, rollout.group_size
-            ),
-        }
-        return {name: available[name]() for name in self.loss.needs}
+        rows = (rollout.credit.credited_rows(rollout.mask) | self.loss.every_row) & rollout.judged
+        rows[0] |= ~rows.any()  # the optimizer needs a graph, even of a gradient that is zero
+        return rows
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Log the gradient norm before Lightning clips it; drop the gradients or stop if something is wrong."""
@@ -438,19 +320,10 @@ class PolicyModule(LightningModule):
             details = update.summarise_gradients(weights) if fault else {}
             stop_on_fault(self.trainer, fault, update.rollout, **details)
         self._log_metrics({"train/gradient_norm": update.gradient_norm}, 1)
-        self._count_tokens(update.rollout)
-
-    def _count_tokens(self, rollout: Rollout) -> None:
-        """Add the tokens of all processes since the last update to those of the run, and log the sums."""
-        taken, total = rollout.token_counts.take_counts(), self.state.token_counts
-        counted = sum_over_processes(torch.tensor(list(taken.values()), device=self.device)).tolist()
-        if total is not None:
-            total.add(**dict(zip(taken, counted, strict=True)))
+        for kind, tokens in self.state.add_tokens(update.rollout.token_counts, self.device).items():
             # Float64 holds whole numbers up to 2^53; Lightning would turn an integer into float32, which ends at 2^24.
-            sums = {
-                f"tokens/{kind}": torch.tensor(tokens, dtype=torch.float64) for kind, tokens in asdict(total).items()
-            }
-            self.log_dict(sums, batch_size=1, add_dataloader_idx=False)
+            total = torch.tensor(tokens, dtype=torch.float64)
+            self.log(f"tokens/{kind}", total, batch_size=1, add_dataloader_idx=False)
 
     def _skip_update(self, fault: RunStopped | None) -> bool:
         """Drop the gradients if this step may be skipped: an optimizer does not change weights without one."""
@@ -472,9 +345,9 @@ class PolicyModule(LightningModule):
         update, weights = self.state.update, trainable_weights(self)
         self.state.update = None
         assert update is not None
-        after = f"the optimizer step ({type(self.trainer.optimizers[0]).__name__})"
+        change = f"the optimizer step ({type(self.trainer.optimizers[0]).__name__})"
         # Processes hold the same weights: all of them come here, or none.
-        if fault := find_weight_fault(update.step, weights, after):
+        if fault := find_weight_fault(update.step, weights, change):
             stop_on_fault(self.trainer, fault, update.rollout, **update.summarise_gradients(weights))
 
     def lr_scheduler_step(self, scheduler: Any, metric: Any | None) -> None:
@@ -484,16 +357,9 @@ class PolicyModule(LightningModule):
 
     def on_train_batch_end(self, outputs: Any, batch: Rollout, batch_idx: int) -> None:
         """Log the cost of the update and, after the last one, the tokens per second of the whole step."""
-        metrics = self.state.metrics
-        spent = metrics.pop("time/update", 0.0)
-        self.state.end_lap("time/update", self.device)
-        self._log_metrics({"time/update": metrics["time/update"]}, len(batch.mask))
-        metrics["time/update"] += spent
+        self._log_metrics({"time/update": self.state.end_update(self.device)}, len(batch.mask))
         if batch.update + 1 == self.updates_per_rollout:
-            seconds = sum(value for name, value in metrics.items() if name.startswith("time/"))
-            tokens = batch.mask.sum().item() * self.trainer.world_size
-            self.state.tokens_per_second = tokens / seconds
-            self.state.rollout = None
+            self.state.end_rollout(batch.mask.sum().item() * self.trainer.world_size)
         if self.state.tokens_per_second is not None:  # of the last whole rollout, also beside updates of the next
             self._log_metrics({"train/tokens_per_second": self.state.tokens_per_second}, len(batch.mask))
 
@@ -508,131 +374,48 @@ class PolicyModule(LightningModule):
         self.state.phase = Phase.EVALUATING
 
     def on_validation_epoch_start(self) -> None:
-        """Learn how many more batches of each held-out set than this process another has."""
+        """Learn how many more held-out batches than this process another has, if every pass is an exchange."""
         if self.policy.is_sharded:
-            own = list(map(int, self.trainer.num_val_batches))
-            most = [find_largest_number(number, self.device) for number in own]
-            self.state.held_out_batches = list(zip(own, most, strict=True))
+            self.evaluator.compare_batch_counts(list(map(int, self.trainer.num_val_batches)), self.device)
 
     def validation_step(self, batch: PromptBatch, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Tensor]:
-        """Answer held-out questions, in every validation with the same noise; return which are right, ``(P, G)``."""
-        asked, collector = self.task.held_out_sets[dataloader_idx], self.collector
-        sampling, prompt_ids = asked.choose_sampling(self.validation), collector.encode(batch)
-        named = asked.shift_noise_numbers(batch)
-        samples = collector.sample(named, prompt_ids, sampling, self.validation_seed, VALIDATION)
-        self.state.held_out_fault = (
-            self.state.held_out_fault
-            or find_value_fault(
-                self.global_step, "sampling held-out answers", "log-probabilities", samples.logprobs, samples.mask
-            )
-            or collector.compare_engine(prompt_ids, samples, sampling, self.global_step)
+        """Answer held-out questions, and log what is right; return it, shape ``(P, G)``."""
+        held_out_set = self.task.held_out_sets[dataloader_idx]
+        right, metrics = self.evaluator.evaluate_batch(self.collector, held_out_set, batch, self.global_step)
+        pass_metrics = self.evaluator.find_pass_metrics(held_out_set)
+        self.log_dict(
+            {held_out_set.name_metric(name): metric for name, metric in pass_metrics.items()},
+            batch_size=len(right),
+            add_dataloader_idx=False,
         )
-        answers = self.policy.decode_texts(samples.completion_ids, samples.mask)
-        verdicts, rewards, _ = collector.judge(asked.task, batch, answers, sampling.completions)
-        right = verdict_mask(verdicts, Verdict.RIGHT).view(-1, sampling.completions)
-        solved = self.find_pass_metrics(asked)
-        for metric in solved.values():
-            metric.update(right)
-        shares = {"unjudged": Verdict.UNJUDGED, "no_answer": Verdict.NO_ANSWER}
-        held_out: dict[str, Any] = {
-            name: verdict_mask(verdicts, kind).float().mean().item() for name, kind in shares.items()
-        }
-        held_out["completion_length"] = samples.mask.sum(-1).float().mean()
-        held_out["entropy"] = masked_mean(samples.entropy, samples.mask)
-        if rewards is not None:
-            held_out["reward"] = masked_mean(rewards, ~rewards.isnan())
-        passes = {asked.name_metric(name): metric for name, metric in solved.items()}
-        self.log_dict(passes, batch_size=len(right), add_dataloader_idx=False)
         if dataloader_idx == 0:  # the step at which Lightning logs the results; one loader of several says it
             self._log_metrics({"step": float(self.global_step)}, len(right))
-        self._log_metrics({asked.name_metric(name): value for name, value in held_out.items()}, len(right))
+        self._log_metrics(metrics, len(right))
         return {"right": right}
-
-    def find_pass_metrics(self, asked: HeldOutSet) -> dict[str, MeanPassAtK]:
-        """Return the two metrics of a held-out set, by quantity."""
-        pair = (self.pass_at_1, self.pass_at_k) if asked.number == 0 else self.pass_of_others[asked.number - 1]
-        return dict(zip(("pass_at_1", "pass_at_k"), pair, strict=True))  # pyright: ignore[reportArgumentType]
-
-    def on_validation_epoch_end(self) -> None:
-        """Stop all processes if one has a fault, once all have finished; else let signals wait for the record."""
-        fault = self.state.held_out_fault
-        self.state.held_out_fault = None
-        if is_set_anywhere(fault is not None, self.device):
-            raise share_first_value(fault)
-        self.state.phase = Phase.RECORDING_EVALUATION
 
     def on_validation_batch_end(
         self, outputs: Any, batch: PromptBatch, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         """Score as often as the processes with most held-out questions do, if every pass is an exchange."""
-        own, most = self.state.held_out_batches[dataloader_idx] if self.policy.is_sharded else (0, 0)
-        for _ in range(most - own if batch_idx + 1 == own else 0):
-            prompt_ids = self.collector.encode(self.task.held_out_prompts(0, 1))
-            ids = torch.zeros(1, 1, dtype=torch.long, device=self.device)
-            for adapter in (True, False):  # as `validation_step` does with what an engine has drawn
-                self.collector.score(prompt_ids, ids, ids.bool(), self.validation.temperature, adapter)
+        if self.policy.is_sharded:
+            self.evaluator.make_spare_passes(self.collector, self.task, dataloader_idx, batch_idx)
+
+    def on_validation_epoch_end(self) -> None:
+        """Stop all processes if one has a fault, once all have finished; else let signals wait for the record."""
+        self.evaluator.raise_fault(self.device)
+        self.state.phase = Phase.RECORDING_EVALUATION
 
     def on_validation_end(self) -> None:
         """Record that the evaluation is complete."""
         self.state.phase = Phase.BETWEEN_STEPS
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Save only the adapter, because the base weights do not change; refuse values that are not finite.
-
-        Raises:
-            NotFinite: with the first weight, or moment of a weight.
-
-        """
-        weights = trainable_weights(self)
-        names = list(weights)
-        moments = (
-            (f"{moment} of {names[index]}", value)
-            for state in checkpoint.get("optimizer_states", [])
-            for index, moments_of_weight in state["state"].items()
-            for moment, value in moments_of_weight.items()
-            if isinstance(value, Tensor)
-        )
-        if first := find_non_finite_name([*weights.items(), *moments]):
-            raise NotFinite(
-                f"Step {self.global_step}: {first} is not finite. No such checkpoint is written; earlier ones are as "
-                "they were."
-            )
-        if self.skip_not_finite:
-            checkpoint["skipped_in_a_row"] = self.state.skipped_in_a_row
-        checkpoint["tokens_per_second"] = self.state.tokens_per_second
-        checkpoint["token_counts"] = self.state.token_counts and asdict(self.state.token_counts)
-        checkpoint["micro_batch_tokens"] = self.micro_batches.limit
-        checkpoint["state_dict"] = {name: value for name, value in checkpoint["state_dict"].items() if name in weights}
-        if self.sampling_ahead and (drawing := self.sampling_ahead.find_adapter(self.global_step)):
-            checkpoint["drawing_adapter"] = drawing
+        """Save only the adapter; refuse values that are not finite."""
+        fill_checkpoint(self, checkpoint)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuse weights that are not finite, and an adapter of another shape: loading would pass over it.
-
-        With an engine that decodes ahead, the next rollout is drawn with the weights that had begun it.
-
-        Raises:
-            NotFinite: with the first weight.
-            ValueError: with the weights that do not fit.
-
-        """
-        drawing: dict[str, Tensor] = checkpoint.get("drawing_adapter", {})
-        if first := find_non_finite_name([*checkpoint["state_dict"].items(), *drawing.items()]):
-            raise NotFinite(f"ckpt_path: {first} of the checkpoint is not finite. Continue from an earlier one.")
-        self.state.skipped_in_a_row = checkpoint.get("skipped_in_a_row", 0)
-        self.state.tokens_per_second = checkpoint.get("tokens_per_second")
-        counted = checkpoint.get("token_counts")
-        self.state.token_counts = TokenCounts(**counted) if counted else None
-        self.micro_batches.limit = checkpoint.get("micro_batch_tokens")
-        own = {name: weight.shape for name, weight in trainable_weights(self).items()}
-        saved = {name: weight.shape for name, weight in checkpoint["state_dict"].items()}
-        if differing := sorted(name for name in own.keys() | saved.keys() if own.get(name) != saved.get(name)):
-            raise ValueError(
-                f"The checkpoint holds another adapter: {len(differing)} weights differ, {differing[0]} first. "
-                "Use the model.policy.lora it was trained with."
-            )
-        if self.sampling_ahead and drawing:
-            self.sampling_ahead.restore_adapter(checkpoint["global_step"], drawing)
+        """Restore the state of the run; refuse values that are not finite, and an adapter of another shape."""
+        restore_checkpoint(self, checkpoint)
 
     def _log_metrics(self, metrics: dict[str, Any], batch_size: int) -> None:
         sync_dist = self.trainer.world_size > 1

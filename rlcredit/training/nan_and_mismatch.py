@@ -89,12 +89,12 @@ def find_engine_fault(
     )
 
 
-def find_weight_fault(step: int, weights: Mapping[str, Tensor], after: str) -> NotFinite | None:
+def find_weight_fault(step: int, weights: Mapping[str, Tensor], change: str) -> NotFinite | None:
     """Return the fault of weights that are not finite, after the last change of them."""
-    if get_total_norm(list(weights.values())).isfinite() or not (first := find_non_finite_name(weights.items())):
+    if get_total_norm(list(weights.values())).isfinite() or not (name := find_non_finite_name(weights.items())):
         return None
     return NotFinite(
-        f"Step {step}: {after} leaves weights that are not finite, {first} first. Lower the learning rate, or raise "
+        f"Step {step}: {change} leaves weights that are not finite, {name} first. Lower the learning rate, or raise "
         "the eps of the optimizer."
     )
 
@@ -123,25 +123,25 @@ class UpdateValues:
     gradient_norm: Tensor | None = None
 
     def find_fault(
-        self, weights: Mapping[str, Tensor], scaled: bool, tolerance: float
+        self, weights: Mapping[str, Tensor], has_scaler: bool, tolerance: float
     ) -> NotFinite | PolicyMismatch | None:
         """Return the first fault; without one this costs one exchange with the device.
 
         Args:
             weights: Weights that learn, with their gradients.
-            scaled: Whether a gradient scaler is used, which skips steps that overflow.
+            has_scaler: Whether a gradient scaler is used, which skips steps that overflow.
             tolerance: Largest root mean square distance of importance ratios from one, see :func:`find_sampler_fault`;
                 infinite where the data is not on policy.
 
         """
         assert self.gradient_norm is not None
         scores = torch.stack([self.rollout.logprobs.detach(), self.entropy])
-        wrong = torch.stack([~self.loss.isfinite(), ~self.gradient_norm.isfinite(), (~scores.isfinite()).any()])
+        faults = torch.stack([~self.loss.isfinite(), ~self.gradient_norm.isfinite(), (~scores.isfinite()).any()])
         divergence = self.metrics["train/kl_sampler"]
-        loss, gradient, forward, divergence = torch.stack([*wrong.to(divergence), divergence]).tolist()
+        loss, gradient, forward, divergence = torch.stack([*faults.to(divergence), divergence]).tolist()
         if (loss or forward) and (fault := self._forward_fault()):
             return fault
-        if gradient and not scaled:
+        if gradient and not has_scaler:
             return self._gradient_fault(weights)
         return find_sampler_fault(self.step, divergence, self.metrics, tolerance)
 
@@ -166,10 +166,14 @@ class UpdateValues:
     def _gradient_fault(self, weights: Mapping[str, Tensor]) -> NotFinite:
         assert self.gradient_norm is not None
         gradients = ((name, weight.grad) for name, weight in weights.items() if weight.grad is not None)
-        first = find_non_finite_name(gradients)
-        which = f"that of {first} first" if first else "though every weight's gradient is finite: the squares overflow"
+        weight_name = find_non_finite_name(gradients)
+        detail = (
+            f"that of {weight_name} first"
+            if weight_name
+            else "though every weight's gradient is finite: the squares overflow"
+        )
         return NotFinite(
-            f"Step {self.step}: the backward pass gives a gradient of norm {self.gradient_norm.item()}, {which}. The "
+            f"Step {self.step}: the backward pass gives a gradient of norm {self.gradient_norm.item()}, {detail}. The "
             f"loss is finite ({self.loss.item():.4g}). Lower the learning rate, or skip such steps with "
             "model.skip_not_finite."
         )
@@ -181,9 +185,9 @@ class UpdateValues:
         return {"loss": self.loss.item(), "gradient_norm": norm, "gradient_norms": gradients}
 
 
-def rms_difference(first: Tensor, second: Tensor, mask: Tensor) -> float:
+def rms_difference(logprobs: Tensor, other_logprobs: Tensor, mask: Tensor) -> float:
     """Return the root mean square of the difference of two log-probabilities over tokens, in nats."""
-    return masked_mean((first - second).square(), mask).sqrt().item()
+    return masked_mean((logprobs - other_logprobs).square(), mask).sqrt().item()
 
 
 def trainable_weights(module: torch.nn.Module) -> dict[str, Tensor]:

@@ -37,11 +37,11 @@ class PeriodicMeasurement:
 
     def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
         """Measure if it is due; later updates of the same rollout have nothing to measure."""
-        remembered, self.seen = self.seen, None
-        if remembered is None or not is_measurement_due(trainer, remembered[0], self.every_n_steps):
+        memory, self.seen = self.seen, None
+        if memory is None or not is_measurement_due(trainer, memory[0], self.every_n_steps):
             return
         assert isinstance(pl_module, PolicyModule)
-        rollout, credit = remembered
+        rollout, credit = memory
         part = copy.copy(pl_module.select_minibatch(rollout))
         part.token_counts = TokenCounts()
         self.last = self.measure(trainer, pl_module, part, credit.first_rows(len(part.mask)))

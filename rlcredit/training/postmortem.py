@@ -15,7 +15,7 @@ from rlcredit.credit.rollout import FACTS, NEUTRAL, Rollout
 from rlcredit.formulas.distributed import is_set_anywhere, share_first_value
 from rlcredit.record.artifacts import find_run_folder
 
-OBJECTS = frozenset(["oracle", "lookahead", "critic"])
+OBJECT_FIELDS = frozenset(["oracle", "lookahead", "critic"])
 """Fields of a rollout that are no values: with them the file would hold a policy, and running code to read it."""
 
 
@@ -36,8 +36,8 @@ def stop_on_fault(trainer: Trainer, fault: RunStopped | None, rollout: Rollout, 
         return
     step, rank = trainer.global_step, trainer.global_rank
     content = collect_postmortem(rollout, {"step": step, "rank": rank, "message": str(fault or ""), **details})
-    where = write_postmortem(find_run_folder(trainer).postmortem_file(step, rank), content)
-    raise share_first_value(fault and type(fault)(f"{fault} {where}"))
+    location = write_postmortem(find_run_folder(trainer).postmortem_file(step, rank), content)
+    raise share_first_value(fault and type(fault)(f"{fault} {location}"))
 
 
 @contextlib.contextmanager
@@ -60,8 +60,8 @@ def collect_postmortem(rollout: Rollout, details: Mapping[str, Any]) -> dict[str
         details: Other things to keep, tensors and plain Python.
 
     """
-    facts = {name: _detach_tensor(getattr(rollout, name)) for name in sorted(FACTS - OBJECTS)}
-    ledger = {name: _detach_tensor(getattr(rollout, name)) for name in NEUTRAL if name not in OBJECTS}
+    facts = {name: _detach_tensor(getattr(rollout, name)) for name in sorted(FACTS - OBJECT_FIELDS)}
+    ledger = {name: _detach_tensor(getattr(rollout, name)) for name in NEUTRAL if name not in OBJECT_FIELDS}
     for name in ("alternatives", "continuations"):
         if ledger[name] is not None:
             ledger[name] = {field: _detach_tensor(value) for field, value in ledger[name]._asdict().items()}

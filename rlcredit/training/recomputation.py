@@ -9,7 +9,7 @@ from torch.autograd import Function
 
 
 def recompute_in_backward(compute: Callable[[], tuple[Tensor, ...]], weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return what ``compute`` returns without keeping its graph; the backward pass calls it again.
+    """Call ``compute`` without keeping its graph; the backward pass calls it again.
 
     Each backward pass is one of its own, unlike those of :func:`torch.utils.checkpoint.checkpoint`, so that layers
     that lie in parts are gathered for it. The result is the same.
@@ -35,10 +35,10 @@ class _Recomputed(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        kind, dtype, enabled = ctx.precision
-        with torch.enable_grad(), torch.autocast(kind, dtype=dtype, enabled=enabled):
-            found = ctx.compute()
-        pairs = [(value, part) for value, part in zip(found, gradients, strict=True) if value.requires_grad]
+        kind, dtype, is_autocast = ctx.precision
+        with torch.enable_grad(), torch.autocast(kind, dtype=dtype, enabled=is_autocast):
+            outputs = ctx.compute()
+        pairs = [(value, part) for value, part in zip(outputs, gradients, strict=True) if value.requires_grad]
         values, parts = zip(*pairs, strict=True)
-        own = torch.autograd.grad(values, ctx.weights, parts, allow_unused=True)
-        return None, *own
+        weight_gradients = torch.autograd.grad(values, ctx.weights, parts, allow_unused=True)
+        return None, *weight_gradients

@@ -75,46 +75,48 @@ class SamplingAhead:
             ValueError: the prompts are not those that ``read_prompts`` has named for this step.
 
         """
-        ahead, self._answers = self._answers, None
+        answers, self._answers = self._answers, None
         drawing, present = self._adapters.get(step), policy.copy_adapter()
         factors = None if drawing is None else [drawing[name].to(policy.device) for name in present]
-        if ahead is not None and ahead.step == step:
-            _refuse_other_prompts(ahead, prompts)
-            samples, waited = _time_wait(ahead.wait)
+        if answers is not None and answers.step == step:
+            _refuse_other_prompts(answers, prompts)
+            samples, seconds = _time_wait(answers.wait)
         else:
             with _act_with(policy, factors):
                 wait = self.engine.start_sampling(policy, prompt_ids, prompts, sampling, seed=seed, step=step)
-                samples, waited = _time_wait(wait)
+                samples, seconds = _time_wait(wait)
         # The weights of this rollout are kept until it has been used: a checkpoint may still send the run back to it.
         self._adapters = {step + self.stride: present, **({} if drawing is None else {step: drawing})}
         self._begin_next(policy, sampling, seed, step + self.stride)
-        return replace(samples, adapter=factors, waited=waited)
+        return replace(samples, adapter=factors, waited=seconds)
 
     def _begin_next(self, policy: Policy, sampling: Sampling, seed: int, step: int) -> None:
         """Have the rollout of a step decoded in the background, unless the run ends before it."""
-        asked = self.read_prompts(step)
-        if asked is not None:
-            prompts, prompt_ids = asked
+        request = self.read_prompts(step)
+        if request is not None:
+            prompts, prompt_ids = request
             wait = self.engine.start_sampling(policy, prompt_ids, prompts, sampling, seed=seed, step=step)
             self._answers = AnswersAhead(step, prompts, wait)
 
 
 def _time_wait(wait: Callable[[], Samples]) -> tuple[Samples, float]:
     """Return answers, and the seconds until they were there."""
-    started = time.perf_counter()
-    return wait(), time.perf_counter() - started
+    start_time = time.perf_counter()
+    return wait(), time.perf_counter() - start_time
 
 
 def _act_with(policy: Policy, factors: Sequence[Tensor] | None) -> AbstractContextManager[None]:
     """Have a policy act with an adapter's factors meanwhile, which learn as its own do; with its own if None."""
-    return contextlib.nullcontext() if factors is None else policy.use_adapter([Parameter(each) for each in factors])
+    return (
+        contextlib.nullcontext() if factors is None else policy.use_adapter([Parameter(factor) for factor in factors])
+    )
 
 
-def _refuse_other_prompts(ahead: AnswersAhead, prompts: Sequence[int]) -> None:
+def _refuse_other_prompts(answers: AnswersAhead, prompts: Sequence[int]) -> None:
     """Refuse a task whose data loader yields other prompts than it has named beforehand."""
-    if ahead.prompts != list(prompts):
+    if answers.prompts != list(prompts):
         raise ValueError(
-            f"model.engine: with ahead 1 the prompts of step {ahead.step} were asked for beforehand, numbers "
-            f"{ahead.prompts[:4]} first, but the data loader yields {list(prompts)[:4]} first. Let draw_prompts of the "
-            "task return what its train_dataloader yields, or set ahead to 0."
+            f"model.engine: with ahead 1 the prompts of step {answers.step} were asked for beforehand, numbers "
+            f"{answers.prompts[:4]} first, but the data loader yields {list(prompts)[:4]} first. Let draw_prompts of "
+            "the task return what its train_dataloader yields, or set ahead to 0."
         )

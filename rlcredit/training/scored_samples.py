@@ -14,19 +14,19 @@ from rlcredit.training.micro_batches import MicroBatches
 from rlcredit.training.nan_and_mismatch import rms_difference
 from rlcredit.training.scoring import RolloutScorer
 
-EXACT = 0.01
+EXACT_TOLERANCE = 0.01
 """Tolerated distance of an engine's log-probabilities in float32, in nats: ten times a bound that no single token
 exceeds. The embedded policy shows 4e-7, and a small GPT-2 with a dropout of a tenth 0.07."""
 
-ROUNDED = 0.2
+ROUNDED_TOLERANCE = 0.2
 """In fewer bits, or with quantized weights: twice the rounding error of the worst token, as if every token had it.
 The embedded policy shows 0.005 in bfloat16. Only gross mistakes are found: another temperature, other weights."""
 
 
 def choose_tolerance(policy: Policy) -> float:
-    """Return how far log-probabilities of another engine may lie from the policy's, as a root mean square, in nats."""
+    """Return the tolerated distance of another engine's log-probabilities, as a root mean square, in nats."""
     exact = policy.dtype == "float32" and policy.quantization is None
-    return EXACT if exact and torch.get_float32_matmul_precision() == "highest" else ROUNDED
+    return EXACT_TOLERANCE if exact and torch.get_float32_matmul_precision() == "highest" else ROUNDED_TOLERANCE
 
 
 @torch.no_grad()
@@ -53,13 +53,13 @@ def sample_with_scores(
         return samples
     whole = MicroBatches(None)
     scorer = RolloutScorer(policy, sampling.temperature, whole, whole, keeps_entropy_graph=False)
-    asked = prompt_ids.repeat_interleave(sampling.completions, 0)
+    row_prompts = prompt_ids.repeat_interleave(sampling.completions, 0)
     scores = scorer.score_without_graph(
-        asked, samples.completion_ids, samples.mask, sampling.temperature, contextlib.nullcontext
+        row_prompts, samples.completion_ids, samples.mask, sampling.temperature, contextlib.nullcontext
     )
-    scored = samples.replace_scores(scores)
-    refuse_distant_engine(engine, policy, scored)
-    return scored
+    scored_samples = samples.replace_scores(scores)
+    refuse_distant_engine(engine, policy, scored_samples)
+    return scored_samples
 
 
 def refuse_distant_engine(engine: Engine, policy: Policy, samples: Samples) -> None:

@@ -54,22 +54,22 @@ class UpdateSequences(NamedTuple):
     mask: Tensor
     alternatives: WeightedTokens | None
 
-    def count_tokens(self, chosen: Tensor) -> int:
+    def count_tokens(self, rows: Tensor) -> int:
         """Count the tokens of some answers, and of their distinct prompts."""
-        return count_sequence_tokens(self.prompt_ids[chosen], self.mask[chosen])
+        return count_sequence_tokens(self.prompt_ids[rows], self.mask[rows])
 
 
 def list_update_sequences(rollout: Rollout) -> UpdateSequences:
-    """Return what an update reads of a mini-batch."""
+    """Return the sequences that an update reads of a mini-batch."""
     extra = rollout.continuations
     if extra is None:
         return UpdateSequences(rollout.prompt_ids, rollout.completion_ids, rollout.mask, rollout.alternatives)
-    answers, inside = extra.join_prefixes(rollout.completion_ids)
+    answers, answer_mask = extra.join_prefixes(rollout.completion_ids)
     padding = (0, answers.shape[1] - rollout.mask.shape[1])
     return UpdateSequences(
         torch.cat([rollout.prompt_ids, rollout.prompt_ids[extra.rows]]),
         torch.cat([pad(rollout.completion_ids, padding), answers]),
-        torch.cat([pad(rollout.mask, padding), inside]),
+        torch.cat([pad(rollout.mask, padding), answer_mask]),
         rollout.alternatives,
     )
 
@@ -131,21 +131,21 @@ class RolloutScorer:
         cut = self.update_batches.split_batch(lengths, lambda part: self._try_gradient(read, numbers[part]))
         cut, spare = add_spare_passes(self.policy, cut)
         if len(cut) > 1:
-            scored = [self._score_with_recomputation(read, numbers[part]) for part in cut]
+            scores = [self._score_with_recomputation(read, numbers[part]) for part in cut]
         else:
-            scored = self._score_at_once(read, numbers)
-        scored, unused = scored[: len(scored) - spare], scored[len(scored) - spare :]
-        logprobs, entropy, *alternatives = zip(*scored, strict=True)
+            scores = self._score_at_once(read, numbers)
+        scores, spare_scores = scores[: len(scores) - spare], scores[len(scores) - spare :]
+        logprobs, entropy, *alternatives = zip(*scores, strict=True)
         logprobs, entropy = torch.cat(logprobs), torch.cat(entropy)
-        for values in unused:
+        for values in spare_scores:
             logprobs = logprobs + 0 * values[0].sum()  # their backward passes are those that the others make
-        others = torch.stack(alternatives[0]).sum(0) if alternatives else None
-        own, columns = numbers < len(rollout.mask), rollout.mask.shape[1]
+        alternative_logprobs = torch.stack(alternatives[0]).sum(0) if alternatives else None
+        is_completion, columns = numbers < len(rollout.mask), rollout.mask.shape[1]
         return UpdateScores(
-            rollout.old_logprobs.index_copy(0, numbers[own], logprobs[own, :columns]),
-            rollout.entropy.index_copy(0, numbers[own], entropy[own, :columns]),
-            others,
-            self._pick_continuations(rollout, numbers[~own] - len(rollout.mask), logprobs[~own]),
+            rollout.old_logprobs.index_copy(0, numbers[is_completion], logprobs[is_completion, :columns]),
+            rollout.entropy.index_copy(0, numbers[is_completion], entropy[is_completion, :columns]),
+            alternative_logprobs,
+            self._pick_continuations(rollout, numbers[~is_completion] - len(rollout.mask), logprobs[~is_completion]),
         )
 
     def _pick_continuations(self, rollout: Rollout, numbers: Tensor, logprobs: Tensor) -> Tensor | None:
@@ -160,10 +160,10 @@ class RolloutScorer:
         extra = rollout.continuations
         if extra is None:
             return None
-        scored = extra.keep(numbers)
-        places = scored.places[:, None] + torch.arange(extra.mask.shape[1], device=numbers.device)
-        own = logprobs.gather(1, places.clamp(max=logprobs.shape[1] - 1)).where(scored.mask, 0)
-        return extra.logprobs.index_copy(0, numbers, own)
+        chosen_branches = extra.keep(numbers)
+        places = chosen_branches.places[:, None] + torch.arange(extra.mask.shape[1], device=numbers.device)
+        branch_logprobs = logprobs.gather(1, places.clamp(max=logprobs.shape[1] - 1)).where(chosen_branches.mask, 0)
+        return extra.logprobs.index_copy(0, numbers, branch_logprobs)
 
     def _score_at_once(self, read: UpdateSequences, rows: Tensor) -> list[tuple[Tensor, ...]]:
         """Score rows of ascending length, every prompt read once."""
@@ -196,19 +196,19 @@ class RolloutScorer:
         scores = self.policy.score_states(states, completion_ids, self.temperature)
         padding = (0, read.mask.shape[1] - width)
         entropy = scores.entropy if self.keeps_entropy_graph else scores.entropy.detach()
-        sampled = pad(scores.logprobs, padding), pad(entropy, padding)
+        token_scores = pad(scores.logprobs, padding), pad(entropy, padding)
         if read.alternatives is None:
-            return sampled
+            return token_scores
         numbers, others = read.alternatives.select_rows(rows, len(read.mask))
         predicting = states.flatten(0, 1).index_select(0, others.rows * states.shape[1] + others.places)
         logprobs = self.policy.score_states(predicting, others.tokens, self.temperature).logprobs
-        return *sampled, torch.zeros_like(read.alternatives.logprobs).index_copy(0, numbers, logprobs)
+        return *token_scores, torch.zeros_like(read.alternatives.logprobs).index_copy(0, numbers, logprobs)
 
     def _try_gradient(self, read: UpdateSequences, rows: Tensor) -> None:
         """Compute the gradient of some rows and discard it, to find out whether memory suffices."""
-        scored = torch.cat([logprobs.flatten() for logprobs, *_ in self._score_at_once(read, rows)])
+        scores = torch.cat([logprobs.flatten() for logprobs, *_ in self._score_at_once(read, rows)])
         weights = list(trainable_weights(self.policy).values())
-        torch.autograd.grad(scored.sum(), weights, allow_unused=True)
+        torch.autograd.grad(scores.sum(), weights, allow_unused=True)
 
     def _trim_prompts(self, read: UpdateSequences, rows: Tensor) -> Tensor:
         """Return the prompts of some rows, without columns that are padding in all of them."""
@@ -264,7 +264,7 @@ def read_by_length(
     precision: Callable[[], AbstractContextManager[None]],
     acting: Callable[[], AbstractContextManager[None]],
 ) -> Iterator[list[Read]]:
-    """Yield what ``read`` makes of completions of similar length, micro-batch by micro-batch, in evaluation mode.
+    """Call ``read`` with completions of similar length, micro-batch by micro-batch, in evaluation mode.
 
     Args:
         policy: Policy that reads.
@@ -294,9 +294,9 @@ def read_by_length(
         cut = batches.split_batch((lengths + prompt_ids.shape[1]).tolist(), read_micro_batch)
         cut, spare = add_spare_passes(policy, cut)
         for number, micro_batch in enumerate(cut):
-            found = read_micro_batch(micro_batch)
+            results = read_micro_batch(micro_batch)
             if number < len(cut) - spare:
-                yield found
+                yield results
 
 
 def split_micro_batch(policy: Policy, lengths: Sequence[int]) -> list[slice]:

@@ -18,7 +18,7 @@ from rlcredit.training.sharded_base import ShardedBaseStrategy
 if TYPE_CHECKING:
     from rlcredit.training.module import PolicyModule
 
-SPLITTING = (FSDPStrategy, ModelParallelStrategy, DeepSpeedStrategy)
+SPLITTING_STRATEGIES = (FSDPStrategy, ModelParallelStrategy, DeepSpeedStrategy)
 """Strategies under which no process holds the weights."""
 
 
@@ -29,12 +29,12 @@ def refuse_unfit_settings(module: "PolicyModule") -> None:
         ValueError: with the repair.
 
     """
-    drawn = module.validation.completions
+    answers = module.validation.completions
     if module.pass_k < 1:
         raise ValueError(f"model.pass_k: expected a number from 1 on, got {module.pass_k}.")
-    if module.pass_k > drawn:
+    if module.pass_k > answers:
         raise ValueError(
-            f"model.pass_k is {module.pass_k}, but only {drawn} completions are drawn. "
+            f"model.pass_k is {module.pass_k}, but only {answers} completions are drawn. "
             "Raise model.validation.completions."
         )
     updates, minibatches = module.updates_per_rollout, module.minibatches
@@ -55,9 +55,9 @@ def refuse_unfit_settings(module: "PolicyModule") -> None:
             f"model.engine: merge adds the adapter into the weights, and those in {module.policy.quantization} are "
             "packed. Set model.engine.init_args.merge to false, or model.policy.quantization to null."
         )
-    skipped, tolerance, cap = module.skip_not_finite, module.sampler_tolerance, module.mismatch_cap
-    if skipped < 0:
-        raise ValueError(f"model.skip_not_finite counts steps, got {skipped}. 0 stops at the first.")
+    skipped_steps, tolerance, cap = module.skip_not_finite, module.sampler_tolerance, module.mismatch_cap
+    if skipped_steps < 0:
+        raise ValueError(f"model.skip_not_finite counts steps, got {skipped_steps}. 0 stops at the first.")
     if tolerance is not None and not tolerance > 0:
         raise ValueError(f"model.sampler_tolerance must be above 0, got {tolerance}. Rounding is never 0.")
     if cap is not None and not cap >= 1:
@@ -82,7 +82,7 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
             f"trainer.accumulate_grad_batches is {trainer.accumulate_grad_batches}; credit is assigned to "
             "whole batches, so it must be 1. To save memory set model.micro_batch_size instead."
         )
-    if isinstance(trainer.strategy, SPLITTING):
+    if isinstance(trainer.strategy, SPLITTING_STRATEGIES):
         raise ValueError(
             f"trainer.strategy: {type(trainer.strategy).__name__} splits weights; engine, checks and probes need "
             "them whole. Use ddp; where a GPU has too little memory, use sharded_base, or load the model in fewer "
@@ -98,18 +98,18 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
     else:
         refuse_narrow_histograms(callbacks)
         _refuse_missing_rewards(callbacks)
-    for asked in task.held_out_sets:
-        asked.choose_k(module.pass_k, module.validation.completions)
+    for held_out_set in task.held_out_sets:
+        held_out_set.choose_k(module.pass_k, module.validation.completions)
     _refuse_uneven_prompts(module, trainer, task)
     _refuse_split_rollouts(module.updates_per_rollout, trainer)
 
 
 def _refuse_missing_rewards(callbacks: Sequence[object]) -> None:
     """Refuse operators that read the rewards of a task whose verdicts are the rewards."""
-    if asking := _list_readers(callbacks, "task_rewards"):
+    if readers := _list_readers(callbacks, "task_rewards"):
         raise StackError(
-            f"{asking[0]} reads `task_rewards`, and this task has none: its verdicts are the rewards. Set data.rewards"
-            f", or let {asking[0]} read `rewards`."
+            f"{readers[0]} reads `task_rewards`, and this task has none: its verdicts are the rewards. Set data.rewards"
+            f", or let {readers[0]} read `rewards`."
         )
 
 
@@ -130,7 +130,7 @@ def _refuse_whole_readers(module: "PolicyModule", trainer: Trainer) -> None:
 
 
 def find_whole_reader(module: "PolicyModule", callbacks: Sequence[object]) -> str | None:
-    """Return what makes other passes in every process, whatever draws completions, with the repair; None if nothing.
+    """Return an error message if forward passes differ between processes whatever draws completions, else None.
 
     Args:
         module: Module; it is not loaded.
@@ -147,18 +147,18 @@ def find_whole_reader(module: "PolicyModule", callbacks: Sequence[object]) -> st
             "trainer.strategy: sharded_base cannot read what was not sampled, as a credit operator of this run does "
             "(`reads` of `rlcredit explain`). Use trainer.strategy ddp, or another operator."
         )
-    if asking := _list_readers(callbacks, "oracle"):
+    if readers := _list_readers(callbacks, "oracle"):
         return (
-            f"trainer.strategy: sharded_base cuts the model into parts, and {asking[0]} continues partial answers in "
-            f"this process, with all of it. Use trainer.strategy ddp, or remove {', '.join(asking)}."
+            f"trainer.strategy: sharded_base cuts the model into parts, and {readers[0]} continues partial answers in "
+            f"this process, with all of it. Use trainer.strategy ddp, or remove {', '.join(readers)}."
         )
     return None
 
 
 def _refuse_idle_processes(processes: int, task: Task) -> None:
     """Refuse held-out sets of which a process would have no question: it could not answer along with the others."""
-    for asked in task.held_out_sets:
-        size = len(asked.task.held_out_set)
+    for held_out_set in task.held_out_sets:
+        size = len(held_out_set.task.held_out_set)
         if 0 < size < processes:
             raise ValueError(
                 f"trainer.strategy: sharded_base needs a held-out question in each of {processes} processes, and a set "
@@ -168,17 +168,17 @@ def _refuse_idle_processes(processes: int, task: Task) -> None:
 
 def _list_readers(callbacks: Sequence[object], fact: str) -> list[str]:
     """Return the names of the callbacks that read a fact, such as ``oracle``, with which partial answers continue."""
-    asking = (type(each).__name__ for each in callbacks if fact in getattr(each, "reads", ()))
-    return list(dict.fromkeys(asking))
+    names = (type(callback).__name__ for callback in callbacks if fact in getattr(callback, "reads", ()))
+    return list(dict.fromkeys(names))
 
 
 def _refuse_oracle_ahead(module: "PolicyModule", trainer: Trainer) -> None:
     """Refuse operators that continue partial answers if these are older than the policy."""
-    asking = _list_readers(read_callbacks(trainer), "oracle")
-    if asking and module.engine.ahead:
+    readers = _list_readers(read_callbacks(trainer), "oracle")
+    if readers and module.engine.ahead:
         raise ValueError(
-            f"{asking[0]} continues answers with the policy that drew them, and with ahead 1 it has changed by then. "
-            f"Set ahead of {type(module.engine).__name__} to 0, or remove {', '.join(asking)}."
+            f"{readers[0]} continues answers with the policy that drew them, and with ahead 1 it has changed by then. "
+            f"Set ahead of {type(module.engine).__name__} to 0, or remove {', '.join(readers)}."
         )
 
 
@@ -194,10 +194,10 @@ def _refuse_uneven_prompts(module: "PolicyModule", trainer: Trainer, task: Task)
         )
     if module.rounds > 1 and module.sampling.completions == 1:
         raise ValueError("model.dynamic_sampling finds no group of one informative. Raise sampling.completions.")
-    own = prompts // world
-    if own % module.minibatches:
+    share = prompts // world
+    if share % module.minibatches:
         raise ValueError(
-            f"model.minibatches is {module.minibatches}, which cannot share {own} prompts per process evenly."
+            f"model.minibatches is {module.minibatches}, which cannot share {share} prompts per process evenly."
         )
 
 
@@ -208,11 +208,11 @@ def _refuse_split_rollouts(updates: int, trainer: Trainer) -> None:
             f"trainer.max_steps is {trainer.max_steps} and ends inside a rollout; it counts updates. Choose a "
             f"multiple of model.updates_per_rollout, which is {updates}."
         )
-    saved: list[ModelCheckpoint] = trainer.checkpoint_callbacks  # pyright: ignore[reportAssignmentType]
-    for saving in saved:
-        every, has_other_time = read_checkpoint_times(saving)
-        if updates > 1 and (has_other_time or not every or every % updates):
+    callbacks: list[ModelCheckpoint] = trainer.checkpoint_callbacks  # pyright: ignore[reportAssignmentType]
+    for callback in callbacks:
+        interval, has_other_time = read_checkpoint_times(callback)
+        if updates > 1 and (has_other_time or not interval or interval % updates):
             raise ValueError(
-                f"checkpoint.every_n_train_steps is {every or 'not set'}; a checkpoint inside a rollout cannot be "
+                f"checkpoint.every_n_train_steps is {interval or 'not set'}; a checkpoint inside a rollout cannot be "
                 f"continued. Choose a multiple of model.updates_per_rollout, which is {updates}, and no other time."
             )

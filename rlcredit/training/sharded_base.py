@@ -14,7 +14,7 @@ from rlcredit.policy.policy import Policy
 from rlcredit.policy.sharding import shard_frozen_weights
 from rlcredit.training.nan_and_mismatch import trainable_weights
 
-NAME = "sharded_base"
+SHARDED_BASE = "sharded_base"
 
 
 class ShardedBaseStrategy(DDPStrategy):
@@ -24,7 +24,7 @@ class ShardedBaseStrategy(DDPStrategy):
     gradient, checks, probes and checkpoints, is whole in every process; its gradient is averaged once a step.
     """
 
-    strategy_name = NAME
+    strategy_name = SHARDED_BASE
 
     def setup(self, trainer: Trainer) -> None:
         """Cut the frozen weights into parts, and set up the optimizer."""
@@ -60,5 +60,8 @@ class ShardedBaseStrategy(DDPStrategy):
 
 
 StrategyRegistry.register(
-    NAME, ShardedBaseStrategy, description="DDP whose frozen weights lie in parts, adapters whole", override=True
+    SHARDED_BASE,
+    ShardedBaseStrategy,
+    description="DDP whose frozen weights lie in parts, adapters whole",
+    override=True,
 )

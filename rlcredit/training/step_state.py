@@ -1,14 +1,14 @@
 """State of a training module between two hooks of Lightning: phase, rollout in use, and measurements."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 
 import torch
 
-from rlcredit.base.exit_status import RunStopped
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import TokenCounts
+from rlcredit.formulas.distributed import sum_over_processes
 from rlcredit.training.nan_and_mismatch import UpdateValues
 
 
@@ -47,8 +47,6 @@ class StepState:
             does not tell.
         skipped: Whether the last update was passed over because it was not finite.
         skipped_in_a_row: How many updates have been passed over, up to the last one.
-        held_out_batches: Batches of each held-out set that this process has, and most that any has.
-        held_out_fault: The first fault of held-out answers, reported when all processes have finished theirs.
 
     """
 
@@ -60,9 +58,16 @@ class StepState:
     token_counts: TokenCounts | None = field(default_factory=TokenCounts)
     skipped: bool = False
     skipped_in_a_row: int = 0
-    held_out_batches: list[tuple[int, int]] = field(default_factory=list)
-    held_out_fault: RunStopped | None = None
     _lap_started: float = 0.0
+
+    def add_tokens(self, token_counts: TokenCounts, device: torch.device) -> dict[str, int]:
+        """Add the tokens of all processes since the last update to those of the run; return the sums, if known."""
+        counts = token_counts.take_counts()
+        numbers = sum_over_processes(torch.tensor(list(counts.values()), device=device)).tolist()
+        if self.token_counts is None:
+            return {}
+        self.token_counts.add(**dict(zip(counts, numbers, strict=True)))
+        return asdict(self.token_counts)
 
     def start_lap(self, device: torch.device) -> None:
         """Start measuring the next part of the step."""
@@ -70,9 +75,23 @@ class StepState:
 
     def end_lap(self, name: str, device: torch.device) -> None:
         """Record the seconds since the lap started as the metric ``name``, and start the next lap."""
-        now = read_clock(device)
-        self.metrics[name] = now - self._lap_started
-        self._lap_started = now
+        lap_end = read_clock(device)
+        self.metrics[name] = lap_end - self._lap_started
+        self._lap_started = lap_end
+
+    def end_update(self, device: torch.device) -> float:
+        """Return the seconds of an update, and add them to those of the rollout's earlier ones."""
+        earlier_seconds = self.metrics.pop("time/update", 0.0)
+        self.end_lap("time/update", device)
+        seconds = self.metrics["time/update"]
+        self.metrics["time/update"] += earlier_seconds
+        return seconds
+
+    def end_rollout(self, tokens: float) -> None:
+        """Drop the rollout, of so many tokens in all processes, and measure the speed of its whole step."""
+        seconds = sum(value for name, value in self.metrics.items() if name.startswith("time/"))
+        self.tokens_per_second = tokens / seconds
+        self.rollout = None
 
 
 def read_clock(device: torch.device) -> float:

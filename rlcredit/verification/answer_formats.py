@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from rlcredit.policy.prompt_format import THINKING
+from rlcredit.policy.prompt_format import THINKING_TAGS
 from rlcredit.verification.mathematics.notation import find_closing_brace
 
 AnswerFormat = Literal["boxed", "tag", "phrase", "hashes", "label", "number", "whole"]
@@ -83,7 +83,7 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = MARKED_FORMAT
     Marks of emphasis, code and mathematics, an equality sign and a phrase in front of an answer are taken off. A
     sentence that begins with "No," or "Or" belongs to the answer that it takes back or adds to.
 
-    What stands between the marks of :data:`~rlcredit.policy.prompt_format.THINKING` is no statement. A completion
+    What stands between the marks of :data:`~rlcredit.policy.prompt_format.THINKING_TAGS` is no statement. A completion
     that ends while it thinks, or in a box that it does not close, states no answer, whatever it stated before.
 
     Args:
@@ -111,7 +111,7 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = MARKED_FORMAT
     return None
 
 
-_THOUGHTS = [[re.compile(re.escape(mark), re.IGNORECASE) for mark in marks] for marks in THINKING.items()]
+_THOUGHTS = [[re.compile(re.escape(mark), re.IGNORECASE) for mark in marks] for marks in THINKING_TAGS.items()]
 
 
 def drop_thinking(text: str) -> str:

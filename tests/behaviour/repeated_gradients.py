@@ -71,7 +71,7 @@ def count_gradients(loss, micro_batch_size):
     rollout = last.rollout
     assert rollout.alternatives is not None
     assert rollout.continuations is not None
-    value = module.compute_loss(rollout, module(rollout), rollout.credit)
+    value = module.update_loss.compute_loss(rollout, module(rollout), rollout.credit)
     return len({digest(differentiate(module, value, retain_graph=True)) for _ in range(50)})
 
 

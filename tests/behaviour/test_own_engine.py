@@ -57,13 +57,13 @@ def test_what_difference_remains_is_corrected(fit):
 
 def test_importance_weights_are_truncated_above_and_leave_other_rollouts_alone(rollout):
     module, credit = PolicyModule(mismatch_cap=2.0), torch.ones(rollout.mask.shape)
-    assert module.correct_engine_mismatch(rollout, credit) is credit
+    assert module.update_loss.correct_engine_mismatch(rollout, credit) is credit
     rollout.old_logprobs = torch.full(rollout.mask.shape, math.log(0.6))
     rollout.engine_logprobs = torch.full(rollout.mask.shape, math.log(0.2))
-    assert_close(module.correct_engine_mismatch(rollout, credit), 2 * credit)
+    assert_close(module.update_loss.correct_engine_mismatch(rollout, credit), 2 * credit)
     rollout.engine_logprobs = torch.full(rollout.mask.shape, math.log(0.8))
-    assert_close(module.correct_engine_mismatch(rollout, -credit), -0.75 * credit)
-    assert PolicyModule(mismatch_cap=None).correct_engine_mismatch(rollout, credit) is credit
+    assert_close(module.update_loss.correct_engine_mismatch(rollout, -credit), -0.75 * credit)
+    assert PolicyModule(mismatch_cap=None).update_loss.correct_engine_mismatch(rollout, credit) is credit
 
 
 class Norm(Callback):

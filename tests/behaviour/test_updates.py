@@ -210,5 +210,5 @@ def test_a_loss_that_asks_for_every_row_gets_every_row(fit):
     logprobs = module(rollout).logprobs
     logprobs.retain_grad()
     arguments = (logprobs, rollout.old_logprobs, rollout.advantages, rollout.mask)
-    module.loss(*arguments, **module.collect_loss_facts(rollout, rollout.entropy)).backward()
+    module.loss(*arguments, **module.update_loss.collect_facts(rollout, rollout.entropy)).backward()
     assert (logprobs.grad[1:] != 0).any(-1).all()

@@ -23,11 +23,12 @@ from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.formulas.distributed import find_largest_number
 from rlcredit.policy.policy import Policy
-from rlcredit.policy.sharding import count_local_weights, find_decoder_layers
+from rlcredit.policy.sharding import find_decoder_layers
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training import scoring
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.nan_and_mismatch import trainable_weights
+from tests.local_weights import count_local_weights
 
 
 class Server(Engine):

@@ -34,7 +34,7 @@ def model(tmp_path):
 )
 def test_a_template_that_takes_too_much_is_refused(model, monkeypatch, template, excess):
     monkeypatch.setattr(resource_limits, "MEMORY", 1)
-    monkeypatch.setattr(policy_checks, "WRITING", 0.3 if template == LOOP else 60.0)
+    monkeypatch.setattr(policy_checks, "TEMPLATE_SECONDS", 0.3 if template == LOOP else 60.0)
     with pytest.raises(ValueError, match=f"rendering a prompt for .*model' takes {excess}. Its chat template is at fa"):
         refuse_unloadable_policy(model(template))
 

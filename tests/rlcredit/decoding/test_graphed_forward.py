@@ -1,7 +1,7 @@
 import torch
 
 from rlcredit.decoding.fused_forward import FusedForward
-from rlcredit.decoding.graphed_forward import BLOCK, GraphedForward
+from rlcredit.decoding.graphed_forward import KEY_BLOCK, GraphedForward
 from rlcredit.policy.prompt_format import PADDING
 
 
@@ -43,7 +43,7 @@ def test_a_replay_of_fixed_shapes_is_the_pass_itself(policy, monkeypatch):
             drawn = drawn if place < 70 else drawn[kept]
             torch.testing.assert_close(plain.append_tokens(drawn), replayed.append_tokens(drawn), atol=2e-4, rtol=1e-4)
     # once at the start, once when rows leave, once for every further block of keys: 32 + 140 tokens
-    assert replayed.recorded == 2 + (32 + 140 - 1) // BLOCK
+    assert replayed.recorded == 2 + (32 + 140 - 1) // KEY_BLOCK
 
 
 def test_contexts_that_are_read_after_others_have_a_graph_of_their_own(policy):

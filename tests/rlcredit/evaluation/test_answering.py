@@ -52,7 +52,7 @@ def test_log_probability_and_entropy_are_of_the_policy_at_the_temperature(policy
             torch.from_numpy(noise(drawing)),
             torch.zeros(1, dtype=torch.long),
             drawing.temperature,
-            kept=drawing.token_filter,
+            token_filter=drawing.token_filter,
         )
         with torch.no_grad():
             scores = policy.score_prompts(prompt_ids, kept.completion_ids, drawing.temperature)

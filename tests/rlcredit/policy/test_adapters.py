@@ -8,7 +8,7 @@ from small_policies import load_with_random_adapter, save_as_policy
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from rlcredit.policy.adapters import (
-    CONFIG,
+    ADAPTER_CONFIG,
     install_adapter,
     load_adapter_weights,
     read_adapter_settings,
@@ -81,7 +81,7 @@ def test_an_adapter_of_other_shapes_is_refused(policy, here, adapter):
 
 
 def config(folder, **changes):
-    file = folder / CONFIG
+    file = folder / ADAPTER_CONFIG
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
     return folder
 

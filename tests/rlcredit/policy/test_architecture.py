@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from rlcredit.config import strict_yaml
 from rlcredit.policy.architecture import parse_architecture
-from rlcredit.policy.policy_sizes import HUB
+from rlcredit.policy.policy_sizes import HUB_SIZES
 
 PUBLISHED = {
     "HuggingFaceTB/SmolLM2-135M-Instruct": 134_515_008,
@@ -64,13 +64,13 @@ def test_a_small_model_has_the_weights_and_layers_that_transformers_gives_it(con
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_model_of_the_hub_has_as_many_weights_as_published(name):
-    assert same(strict_yaml.read_yaml(HUB)[name]) == PUBLISHED[name]
+    assert same(strict_yaml.read_yaml(HUB_SIZES)[name]) == PUBLISHED[name]
 
 
 def test_every_model_that_a_configuration_names_is_listed():
     configs = Path(__file__).parents[3] / "configs" / "models"
     named = {strict_yaml.read_yaml(file)["model"]["policy"]["path"] for file in configs.glob("*.yaml")}
-    assert named - {"policies/smollm2"} <= set(PUBLISHED) == set(strict_yaml.read_yaml(HUB))
+    assert named - {"policies/smollm2"} <= set(PUBLISHED) == set(strict_yaml.read_yaml(HUB_SIZES))
 
 
 @pytest.mark.parametrize("config", [{}, {"model_type": "gpt2", **SMALL, **HEADS}, {"model_type": "llama", **SMALL}])

@@ -9,8 +9,9 @@ from torch.distributed.tensor import DTensor
 from torch.testing import assert_close
 
 from rlcredit.policy.policy import Policy
-from rlcredit.policy.sharding import count_local_weights, find_decoder_layers, shard_frozen_weights
+from rlcredit.policy.sharding import find_decoder_layers, shard_frozen_weights
 from rlcredit.training.recomputation import recompute_in_backward
+from tests.local_weights import count_local_weights
 
 
 @pytest.fixture

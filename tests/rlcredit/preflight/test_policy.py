@@ -9,7 +9,7 @@ from transformers import BioGptConfig, BioGptForCausalLM
 
 from rlcredit.cli.sample import run_sample_command as sample
 from rlcredit.evaluation.evaluate_command import run_evaluate_command as evaluate
-from rlcredit.policy.adapters import CONFIG, WEIGHTS
+from rlcredit.policy.adapters import ADAPTER_CONFIG, ADAPTER_WEIGHTS
 from rlcredit.policy.architecture import LinearShape
 from rlcredit.policy.policy import LoRA, Policy
 from rlcredit.preflight.policy import refuse_unloadable_policy, select_lora_layers
@@ -52,9 +52,9 @@ def on_the_head(policy, tmp_path, monkeypatch):
     """The folder of an adapter that PEFT has put on the head, too."""
     monkeypatch.chdir(tmp_path)
     policy.save_adapter("theirs")
-    settings = json.loads(Path("theirs", CONFIG).read_text())
-    Path("theirs", CONFIG).write_text(json.dumps({**settings, "target_modules": ["q_proj", "lm_head"]}))
-    assert Path("theirs", WEIGHTS).is_file()
+    settings = json.loads(Path("theirs", ADAPTER_CONFIG).read_text())
+    Path("theirs", ADAPTER_CONFIG).write_text(json.dumps({**settings, "target_modules": ["q_proj", "lm_head"]}))
+    assert Path("theirs", ADAPTER_WEIGHTS).is_file()
     return "theirs"
 
 

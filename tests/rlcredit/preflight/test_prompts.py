@@ -53,7 +53,7 @@ def test_all_that_is_too_long_is_counted_and_a_limit_offered(tmp_path):
 
 
 def test_a_shorter_question_with_more_tokens_is_found_before_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("rlcredit.preflight.prompts.TRIED", 1)
+    monkeypatch.setattr("rlcredit.preflight.prompts.TRIED_QUESTIONS", 1)
     path = tmp_path / "q.jsonl"
     asked = [*(f"{n} + 1" for n in range(40)), "1" * 800, "\u00e9" * 600]
     path.write_text("".join(f'{{"prompt": "{text}", "answer": 1}}\n' for text in asked), encoding="utf-8")

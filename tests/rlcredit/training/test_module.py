@@ -174,8 +174,9 @@ def test_an_update_is_the_one_without_the_completions_that_were_not_judged(loss)
     module, whole = PolicyModule(loss=loss), batch(2)
     judged = whole.judged = torch.tensor([True, False, True, True, *[False] * 4])
     known = facts(loss, whole)
-    module.collect_loss_facts = lambda rollout, entropy: known
-    arguments, given = module.collect_loss_inputs(whole, UpdateScores(whole.logprobs, whole.now), whole.advantages)
+    update_loss = module.update_loss
+    update_loss.collect_facts = lambda rollout, entropy: known
+    arguments, given = update_loss.collect_inputs(whole, UpdateScores(whole.logprobs, whole.now), whole.advantages)
     part = whole.select_rows(judged.nonzero().squeeze(-1))
     alone = (part.logprobs, part.old_logprobs, part.advantages, part.mask)
     of_part = {name: value[judged] if isinstance(value, torch.Tensor) else value for name, value in known.items()}

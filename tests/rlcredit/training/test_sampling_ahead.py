@@ -96,7 +96,7 @@ def test_staleness_is_no_fault_of_the_engine_and_is_measured_and_corrected(fit, 
     assert run.history[0]["train/mismatch_max"] < 1e-4
     assert run.history[2]["train/mismatch_max"] > 0.01
     ones = torch.ones(rollout.mask.shape)
-    weights = run.module.correct_engine_mismatch(rollout, ones)
+    weights = run.module.update_loss.correct_engine_mismatch(rollout, ones)
     expected = (rollout.old_logprobs - rollout.engine_logprobs).exp().clamp(max=2)
     torch.testing.assert_close(weights, expected)
     assert (weights[rollout.mask] - 1).abs().max() > 0.01

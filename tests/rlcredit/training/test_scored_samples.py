@@ -11,7 +11,7 @@ from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.policy import Policy
-from rlcredit.training.scored_samples import EXACT, ROUNDED, choose_tolerance, sample_with_scores
+from rlcredit.training.scored_samples import EXACT_TOLERANCE, ROUNDED_TOLERANCE, choose_tolerance, sample_with_scores
 
 SAMPLING = Sampling(completions=3, max_tokens=24)
 
@@ -49,5 +49,7 @@ def test_an_engine_that_draws_from_another_policy_is_refused(policy):
 
 
 def test_fewer_bits_are_tolerated_more():
-    assert choose_tolerance(Policy()) == EXACT
-    assert choose_tolerance(Policy(dtype="bfloat16")) == choose_tolerance(Policy(quantization="4bit")) == ROUNDED
+    assert choose_tolerance(Policy()) == EXACT_TOLERANCE
+    assert (
+        choose_tolerance(Policy(dtype="bfloat16")) == choose_tolerance(Policy(quantization="4bit")) == ROUNDED_TOLERANCE
+    )

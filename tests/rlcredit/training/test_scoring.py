@@ -51,7 +51,7 @@ def test_a_completion_whose_only_credit_is_an_alternative_is_scored(fit):
     rollout.continuations = None
     assert module.rows_to_score(rollout).nonzero().flatten().tolist() == [4]
     expected = differentiate(module, plain_loss(module, rollout, rollout.credit))
-    found = differentiate(module, module.compute_loss(rollout, module(rollout), rollout.credit))
+    found = differentiate(module, module.update_loss.compute_loss(rollout, module(rollout), rollout.credit))
     assert max(gradient.abs().max() for gradient in found.values()) > 1e-3
     for name in expected:
         assert_close(found[name], expected[name], atol=2e-6, rtol=1e-3)
@@ -68,7 +68,7 @@ def test_continuations_are_scored_even_if_no_completion_has_credit(fit, micro_ba
     scores = module(rollout)
     assert_close(scores.logprobs[1:], rollout.old_logprobs[1:], atol=0, rtol=0)
     expected = differentiate(module, plain_loss(module, rollout, rollout.credit))
-    found = differentiate(module, module.compute_loss(rollout, scores, rollout.credit))
+    found = differentiate(module, module.update_loss.compute_loss(rollout, scores, rollout.credit))
     assert max(gradient.abs().max() for gradient in found.values()) > 1e-3
     for name in expected:
         assert_close(found[name], expected[name], atol=2e-6, rtol=1e-3)
@@ -84,8 +84,8 @@ def test_a_minibatch_without_continuations_is_one(fit):
     assert module(second).continuations.shape == second.continuations.mask.shape
     without = second.credit._replace(continuations=None)
     assert_close(
-        differentiate(module, module.compute_loss(second, module(second), second.credit)),
-        differentiate(module, module.compute_loss(second, module(second), without)),
+        differentiate(module, module.update_loss.compute_loss(second, module(second), second.credit)),
+        differentiate(module, module.update_loss.compute_loss(second, module(second), without)),
     )
 
 

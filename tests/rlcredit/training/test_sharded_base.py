@@ -11,7 +11,7 @@ from rlcredit.decoding.engine import Engine
 from rlcredit.policy.policy import Policy
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import refuse_unfit_setup
-from rlcredit.training.sharded_base import NAME, ShardedBaseStrategy
+from rlcredit.training.sharded_base import SHARDED_BASE, ShardedBaseStrategy
 
 
 class Server(Engine):
@@ -20,8 +20,8 @@ class Server(Engine):
 
 
 def test_it_is_known_by_name():
-    assert StrategyRegistry[NAME]["strategy"] is ShardedBaseStrategy
-    assert isinstance(StrategyRegistry.get(NAME), ShardedBaseStrategy)
+    assert StrategyRegistry[SHARDED_BASE]["strategy"] is ShardedBaseStrategy
+    assert isinstance(StrategyRegistry.get(SHARDED_BASE), ShardedBaseStrategy)
 
 
 def make_task(size):
