@@ -55,8 +55,8 @@ def load_operator(name: str) -> Any:
 def find_operator_classes() -> "list[type[CreditOperator]]":
     """Return all shipped classes of operators and probes, by name."""
     import_operators()
-    shipped = [cls for cls in _walk_contracts() if cls.__module__.startswith(f"{PACKAGE}.")]
-    return sorted(shipped, key=lambda cls: cls.__name__)  # pyright: ignore[reportReturnType]
+    operator_classes = [cls for cls in _walk_contracts() if cls.__module__.startswith(f"{PACKAGE}.")]
+    return sorted(operator_classes, key=lambda cls: cls.__name__)  # pyright: ignore[reportReturnType]
 
 
 def find_usual_writer(name: str) -> type[OperatorContract] | None:

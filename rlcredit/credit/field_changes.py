@@ -28,9 +28,9 @@ def digest_fields(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, 
     return {name: _digest_value(fields[name]) for name in names}
 
 
-def list_changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def list_changed_fields(old_marks: Mapping[str, Any], new_marks: Mapping[str, Any]) -> list[str]:
     """Return the names whose values differ, sorted."""
-    return sorted(name for name, value in before.items() if after[name] != value)
+    return sorted(name for name, value in old_marks.items() if new_marks[name] != value)
 
 
 def _digest_value(value: Any) -> Any:

@@ -223,9 +223,9 @@ class Rollout:
         bind = super().__setattr__
         bind(name, value)
         bind("unwritten", self.unwritten - {name})
-        for made in MADE_OF.get(name, ()) if value is not None else ():
-            if made in self.unwritten:
-                bind(made, NEUTRAL[made](self))
+        for product in MADE_OF.get(name, ()) if value is not None else ():
+            if product in self.unwritten:
+                bind(product, NEUTRAL[product](self))
 
     def make_neutral(self, name: str) -> None:
         """Give a field of the ledger its neutral value, as if nobody had written it."""
@@ -266,13 +266,13 @@ class Rollout:
         """Return some completions, coloured by their credit, for a notebook."""
         completions, group = self.mask.shape[0], self.group_size
         title = f"Rollout at step {self.step}: {completions // group} prompts x {group} completions"
-        shown = []
+        parts = []
         for row in self.evenly_spaced_rows(SHOWN_ROWS):
             credit = self.advantages[row][self.mask[row]].tolist()
             label = f"prompt {row // group}: {self._describe_outcome(row)}"
-            shown.append((label, list(zip(self.list_texts(row), credit, strict=False))))
+            parts.append((label, list(zip(self.list_texts(row), credit, strict=False))))
         return render_credit_rows(
-            title, shown, "Green: more likely. Red: less likely. Point at a token for its number."
+            title, parts, "Green: more likely. Red: less likely. Point at a token for its number."
         )
 
     def _describe_outcome(self, row: int) -> str:
@@ -313,23 +313,25 @@ class Rollout:
         """Return ``number`` rows at equal distances, the first and the last among them; all if there are no more."""
         return evenly_spaced_rows(len(self.mask), number)
 
-    def select_rows(self, chosen: Tensor) -> "Rollout":
+    def select_rows(self, row_numbers: Tensor) -> "Rollout":
         """Return the rollout of some rows, in the order given, with facts and ledger as they are.
 
         Args:
-            chosen: Numbers of whole groups of rows, shape ``(N,)``.
+            row_numbers: Numbers of whole groups of rows, shape ``(N,)``.
 
         """
         part = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
-                vars(part)[name] = value[chosen]
+                vars(part)[name] = value[row_numbers]
         credit = Credit(*(vars(self)[name] for name in Credit._fields))
-        vars(part).update(credit.select_rows(chosen)._asdict())
-        part.tokens = [self.tokens[row] for row in chosen.tolist()]
+        vars(part).update(credit.select_rows(row_numbers)._asdict())
+        part.tokens = [self.tokens[row] for row in row_numbers.tolist()]
         if self.sources:
-            part.sources = tuple(self.sources[row // self.group_size] for row in chosen.tolist()[:: self.group_size])
-        part.trail = tuple((label, advantages[chosen]) for label, advantages in self.trail)
+            part.sources = tuple(
+                self.sources[row // self.group_size] for row in row_numbers.tolist()[:: self.group_size]
+            )
+        part.trail = tuple((label, advantages[row_numbers]) for label, advantages in self.trail)
         return part
 
     def save(self, file: str | Path) -> None:
@@ -353,11 +355,11 @@ class Rollout:
         fresh._open()
         return fresh
 
-    def select_minibatch(self, number: int, of: int) -> "Rollout":
+    def select_minibatch(self, number: int, total: int) -> "Rollout":
         """Return one of several mini-batches of prompts, in order; the rollout itself if there is only one."""
-        if of == 1:
+        if total == 1:
             return self
-        return self.select_rows(torch.arange(len(self.mask), device=self.mask.device).chunk(of)[number])
+        return self.select_rows(torch.arange(len(self.mask), device=self.mask.device).chunk(total)[number])
 
 
 SHOWN_ROWS = 8
@@ -375,16 +377,16 @@ def _refuse_wrong_shapes(rollout: Rollout) -> None:
     rows, width = mask.shape
     if group_size < 1 or rows % group_size:
         raise ValueError(f"Rollout: group_size is {group_size}, expected a divisor of the {rows} completions.")
-    for names, expected, unit in (
+    for names, shape, unit in (
         (PER_TOKEN, (rows, width), "token"),
         (("correct", "judged", "task_rewards"), (rows,), "completion"),
         (("prompt_ids",), (rows, rollout.prompt_ids.shape[-1] if rollout.prompt_ids.ndim else 1), "token of a prompt"),
     ):
         for name in names:
             value = getattr(rollout, name)
-            if value is not None and value.shape != expected:
+            if value is not None and value.shape != shape:
                 raise ValueError(
-                    f"Rollout: {name} has shape {tuple(value.shape)}, expected {expected}, one value per {unit}; mask "
+                    f"Rollout: {name} has shape {tuple(value.shape)}, expected {shape}, one value per {unit}; mask "
                     f"has shape {(rows, width)}."
                 )
     if rollout.hidden is not None and rollout.hidden.shape[:2] != (rows, width):
@@ -425,7 +427,7 @@ def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
         tensors["task_rewards"] = torch.cat([rollout.task_rewards for rollout in rollouts])
     if rollouts[0].hidden is not None:
         tensors["hidden"] = torch.cat([pad(r.hidden, (0, 0, 0, width - r.mask.shape[1])) for r in rollouts])
-    combined = Rollout(
+    whole = Rollout(
         step=rollouts[0].step,
         group_size=rollouts[0].group_size,
         prompt_ids=torch.cat([rollout.prompt_ids for rollout in rollouts]),
@@ -434,8 +436,8 @@ def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
         tokens=[pieces for rollout in rollouts for pieces in rollout.tokens],
         **tensors,
     )
-    combined.sources = tuple(source for rollout in rollouts for source in rollout.sources)
-    return combined
+    whole.sources = tuple(source for rollout in rollouts for source in rollout.sources)
+    return whole
 
 
 PER_TOKEN = (

@@ -31,10 +31,10 @@ def save_rollout(rollout: Rollout, file: str | Path) -> None:
     names = (FACTS | (NEUTRAL.keys() - rollout.unwritten)) - UNSAVED
     values = {name: getattr(rollout, name) for name in sorted(names)}
     tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
-    others = {name: value for name, value in values.items() if value is not None and name not in tensors}
+    plain_values = {name: value for name, value in values.items() if value is not None and name not in tensors}
     tensors |= {f"{TRAIL}/{place}/{label}": ledger for place, (label, ledger) in enumerate(rollout.trail)}
     tensors = {name: value.detach().clone(memory_format=contiguous_format) for name, value in tensors.items()}
-    save_file(tensors, str(file), metadata={"format": FORMAT, "fields": json.dumps(others)})
+    save_file(tensors, str(file), metadata={"format": FORMAT, "fields": json.dumps(plain_values)})
 
 
 def load_rollout(file: str | Path) -> Rollout:
@@ -47,9 +47,9 @@ def load_rollout(file: str | Path) -> Rollout:
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
     try:
-        with safe_open(str(file), framework="pt") as opened:
-            metadata = opened.metadata() or {}
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  (no mapping)
+        with safe_open(str(file), framework="pt") as archive:
+            metadata = archive.metadata() or {}
+            tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118  (no mapping)
     except SafetensorError as error:
         raise ValueError(f"{file} is no file of safetensors: {error}.") from None
     if metadata.get("format") != FORMAT:
@@ -57,8 +57,8 @@ def load_rollout(file: str | Path) -> Rollout:
     trail = sorted((int(place), label, name) for name in tensors for place, label in _find_trail_places(name))
     ledgers = tuple((label, tensors.pop(name)) for _, label, name in trail)
     fields: dict[str, Any] = json.loads(metadata["fields"]) | tensors
-    if unknown := sorted(fields.keys() - FACTS - NEUTRAL.keys()):
-        raise ValueError(f"{file} holds {unknown[0]}, which no rollout has. It was written by another version.")
+    if strangers := sorted(fields.keys() - FACTS - NEUTRAL.keys()):
+        raise ValueError(f"{file} holds {strangers[0]}, which no rollout has. It was written by another version.")
     rollout = Rollout(**{name: value for name, value in fields.items() if name in FACTS})
     for name in NEUTRAL:  # in the order in which they are made of each other
         if name in fields:

@@ -51,9 +51,9 @@ class _WatchedRollout(Rollout):
         notes.watched -= {name}
 
     def __copy__(self) -> Rollout:
-        copied = object.__new__(Rollout)
-        vars(copied).update({name: value for name, value in vars(self).items() if name != _NOTES})
-        return copied
+        twin = object.__new__(Rollout)
+        vars(twin).update({name: value for name, value in vars(self).items() if name != _NOTES})
+        return twin
 
 
 @contextmanager
@@ -65,13 +65,13 @@ def note_undeclared_reads(rollout: Rollout, reads: Set[str]) -> Iterator[Undecla
         reads: Fields that may be read.
 
     """
-    notes, before = UndeclaredReads(reads), (rollout.__class__, vars(rollout).get(_NOTES))
+    notes, old_state = UndeclaredReads(reads), (rollout.__class__, vars(rollout).get(_NOTES))
     vars(rollout)[_NOTES], rollout.__class__ = notes, _WatchedRollout
     try:
         yield notes
     finally:
-        rollout.__class__, vars(rollout)[_NOTES] = before
-        if before[1] is None:
+        rollout.__class__, vars(rollout)[_NOTES] = old_state
+        if old_state[1] is None:
             del vars(rollout)[_NOTES]
 
 

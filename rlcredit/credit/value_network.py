@@ -88,8 +88,8 @@ class ValueNetwork:
         loss = features.new_zeros(())
         with torch.enable_grad():
             for _ in range(steps):
-                drawn = torch.randint(len(features), (batch,), generator=noise).to(features.device)
-                loss = cross_entropy(self.outputs(features[drawn], weights), targets[drawn])
+                indices = torch.randint(len(features), (batch,), generator=noise).to(features.device)
+                loss = cross_entropy(self.outputs(features[indices], weights), targets[indices])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
