@@ -171,9 +171,9 @@ _MODULES = (
 def __getattr__(name: str) -> Any:
     """Import the formula of a name when it is first used."""
     for module in _MODULES if name in __all__ else ():
-        found = vars(importlib.import_module(f"{__name__}.{module}")).get(name)
-        if found is not None and found.__module__ == f"{__name__}.{module}":
-            return found
+        value = vars(importlib.import_module(f"{__name__}.{module}")).get(name)
+        if value is not None and value.__module__ == f"{__name__}.{module}":
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -24,7 +24,7 @@ def class_counts(marks: Tensor, classes: Tensor, number: int) -> Tensor:
                 [0., 1., 0.]], dtype=torch.float64)
 
     """
-    return torch.stack([marks[inside].bincount(minlength=number) for inside in classes]).double()
+    return torch.stack([marks[members].bincount(minlength=number) for members in classes]).double()
 
 
 def fisher_p_values(table: Tensor) -> Tensor:
@@ -43,8 +43,8 @@ def fisher_p_values(table: Tensor) -> Tensor:
 
     """
     a, b, c, d = table[..., None]
-    other = torch.arange(int(pad(table[0::2].sum(0), (0, 1)).max()) + 1, dtype=table.dtype, device=table.device)
-    cells = torch.stack([other.expand(len(a), -1), a + b - other, a + c - other, d - a + other])
+    numbers = torch.arange(int(pad(table[0::2].sum(0), (0, 1)).max()) + 1, dtype=table.dtype, device=table.device)
+    cells = torch.stack([numbers.expand(len(a), -1), a + b - numbers, a + c - numbers, d - a + numbers])
     possible = (cells >= 0).all(0)
     log_weights = torch.lgamma(table + 1).sum(0)[:, None] - torch.lgamma(cells.clamp(min=0) + 1).sum(0)
     weights = log_weights.exp().where(possible, 0)  # relative to the table given

@@ -19,8 +19,8 @@ def is_finite(values: Tensor) -> bool:
     """
     if values.dtype not in STORED or values.numel() == 0:
         return True
-    least, most = values.detach().aminmax()  # NaN is both
-    return bool(least.isfinite() & most.isfinite())
+    smallest, largest = values.detach().aminmax()  # NaN is both
+    return bool(smallest.isfinite() & largest.isfinite())
 
 
 def find_non_finite_name(tensors: Iterable[tuple[str, Tensor]]) -> str | None:

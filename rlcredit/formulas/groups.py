@@ -59,10 +59,10 @@ def leave_one_out_means(rewards: Tensor, group_size: int) -> Tensor:
 
     """
     groups = rewards.view(-1, group_size).double()
-    judged = ~groups.isnan()
-    known = groups.where(judged, 0)
-    others = judged.sum(-1, keepdim=True) - judged.double()
-    means = (known.sum(-1, keepdim=True) - known) / others.clamp(min=1)
+    verdict_mask = ~groups.isnan()
+    verdicts = groups.where(verdict_mask, 0)
+    companions = verdict_mask.sum(-1, keepdim=True) - verdict_mask.double()
+    means = (verdicts.sum(-1, keepdim=True) - verdicts) / companions.clamp(min=1)
     return means.flatten().float()
 
 
@@ -81,16 +81,16 @@ def leave_one_out_deviations(rewards: Tensor, group_size: int) -> Tensor:
 
     """
     deviations, _ = group_deviations(rewards, group_size)
-    judged = judged_counts(rewards, group_size)
-    return judged / (judged - 1).clamp(min=1) * deviations
+    counts = judged_counts(rewards, group_size)
+    return counts / (counts - 1).clamp(min=1) * deviations
 
 
-def selected_places(rows: Tensor, chosen: Tensor, number: int) -> Tensor:
+def selected_places(rows: Tensor, selection: Tensor, number: int) -> Tensor:
     """Return the place in a selection of the row of each entry, -1 where it is not selected.
 
     Args:
         rows: Row of each entry, shape ``(N,)`` int64.
-        chosen: Rows that are selected, each once, shape ``(M,)`` int64.
+        selection: Rows that are selected, each once, shape ``(M,)`` int64.
         number: Number of rows.
 
     Example:
@@ -100,7 +100,7 @@ def selected_places(rows: Tensor, chosen: Tensor, number: int) -> Tensor:
 
     """
     place_of = torch.full((number,), -1, device=rows.device)
-    place_of[chosen] = torch.arange(len(chosen), device=rows.device)
+    place_of[selection] = torch.arange(len(selection), device=rows.device)
     return place_of[rows]
 
 
@@ -153,8 +153,8 @@ def group_imputed_values(values: Tensor, known: Tensor, group_size: int) -> Tens
         tensor([1.0000, 0.0000, 0.5000])
 
     """
-    groups, where = values.view(-1, group_size), known.view(-1, group_size)
-    return groups.where(where, masked_mean(groups, where, dim=-1, keepdim=True)).flatten()
+    groups, known_groups = values.view(-1, group_size), known.view(-1, group_size)
+    return groups.where(known_groups, masked_mean(groups, known_groups, dim=-1, keepdim=True)).flatten()
 
 
 def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
@@ -208,8 +208,8 @@ def group_standardized(values: Tensor, mask: Tensor, group_size: int) -> Tensor:
 
     """
     groups = len(mask) // group_size
-    rows, where = values.reshape(groups, -1), mask.reshape(groups, -1)
-    deviation = masked_var(rows, where, dim=-1, keepdim=True).sqrt()
-    varies = deviation > FLAT * masked_mean(rows.abs(), where, dim=-1, keepdim=True)
-    standard = (rows - masked_mean(rows, where, dim=-1, keepdim=True)) / deviation
-    return standard.where(where & varies, 0).view(mask.shape)
+    rows, group_mask = values.reshape(groups, -1), mask.reshape(groups, -1)
+    deviation = masked_var(rows, group_mask, dim=-1, keepdim=True).sqrt()
+    varies = deviation > FLAT * masked_mean(rows.abs(), group_mask, dim=-1, keepdim=True)
+    standard = (rows - masked_mean(rows, group_mask, dim=-1, keepdim=True)) / deviation
+    return standard.where(group_mask & varies, 0).view(mask.shape)

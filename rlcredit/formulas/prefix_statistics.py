@@ -26,10 +26,19 @@ def prefix_statistics(surprisals: Tensor) -> Tensor:
         tensor([2.0000, 2.5000, 2.0000, 1.0000, 0.0400])
 
     """
-    before = torch.cat([torch.zeros_like(surprisals[:, :1]), surprisals[:, :-1]], 1).float()
-    length = torch.arange(before.shape[1], device=before.device).expand(before.shape) / LENGTH
-    surprises = (before > SURPRISE).cumsum(1).float()
-    return torch.stack([before, running_sums(before), before.cummax(1).values, surprises, length], -1)
+    history = torch.cat([torch.zeros_like(surprisals[:, :1]), surprisals[:, :-1]], 1).float()
+    length = torch.arange(history.shape[1], device=history.device).expand(history.shape) / LENGTH
+    surprises = (history > SURPRISE).cumsum(1).float()
+    return torch.stack(
+        [
+            history,
+            running_sums(history),
+            history.cummax(1).values,
+            surprises,
+            length,
+        ],
+        -1,
+    )
 
 
 def extended_statistics(statistics: Tensor, surprisals: Tensor) -> Tensor:

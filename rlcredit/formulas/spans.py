@@ -77,10 +77,10 @@ def mask_from_spans(tokens: Sequence[str], spans: Iterable[Span]) -> Tensor:
     """
     ends = list(accumulate(map(len, tokens)))
     starts = [0, *ends[:-1]]
-    marked = torch.zeros(len(tokens), dtype=torch.bool, device="cpu")
+    span_mask = torch.zeros(len(tokens), dtype=torch.bool, device="cpu")
     for start, end in spans:
-        marked[bisect_right(ends, start) : bisect_left(starts, end)] = True
-    return marked
+        span_mask[bisect_right(ends, start) : bisect_left(starts, end)] = True
+    return span_mask
 
 
 def plan_mask_from_spans(rows: Sequence[Sequence[str]], spans: Iterable[Iterable[Span]], mask: Tensor) -> Tensor:
@@ -95,10 +95,10 @@ def plan_mask_from_spans(rows: Sequence[Sequence[str]], spans: Iterable[Iterable
         Boolean, shape ``(B, T)``, on the device of ``mask``; false outside it.
 
     """
-    marked = torch.zeros(mask.shape, dtype=torch.bool, device="cpu")
-    for row, tokens, row_spans in zip(marked, rows, spans, strict=True):
+    plan_mask = torch.zeros(mask.shape, dtype=torch.bool, device="cpu")
+    for row, tokens, row_spans in zip(plan_mask, rows, spans, strict=True):
         row[: len(tokens)] = mask_from_spans(tokens, row_spans)
-    return marked.to(mask.device) & mask
+    return plan_mask.to(mask.device) & mask
 
 
 def phrase_plan_mask(rows: Sequence[Sequence[str]], phrases: Iterable[str], mask: Tensor) -> Tensor:
