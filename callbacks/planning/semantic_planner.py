@@ -75,10 +75,10 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked, of completions that plan at all, and how many windows were new."""
-        texts, encoded = ["".join(pieces) for pieces in rollout.tokens], self.judge.encoded
+        texts, encoded_count = ["".join(pieces) for pieces in rollout.tokens], self.judge.encoded
         planning_spans = self.planning_spans(texts, rollout.mask.device)
         rollout.plan_mask = plan_mask_from_spans(rollout.tokens, planning_spans, rollout.mask)
-        return {**plan_coverage(rollout.plan_mask, rollout.mask), "encoded": self.judge.encoded - encoded}
+        return {**plan_coverage(rollout.plan_mask, rollout.mask), "encoded": self.judge.encoded - encoded_count}
 
     def planning_spans(self, texts: Sequence[str], device: torch.device) -> list[list[Span]]:
         """Return the windows of every text that plan; ``judge.load_encoder`` has read the encoder.

@@ -51,12 +51,12 @@ class QuadrantStats(
         norm = squared_score_norm(rollout.old_logprobs, rollout.sum_pi_squared).sqrt()
         masses = {"tokens": torch.ones_like(credit), "credit": credit, "gradient": credit * norm}
         metrics: dict[str, Tensor | float] = {}
-        for name, where in quadrant_masks(rollout.advantages, high, mask).items():
+        for name, selection in quadrant_masks(rollout.advantages, high, mask).items():
             for kind, mass in masses.items():
                 total = masked_sum(mass, mask)
-                metrics[f"{name}_{kind}"] = (masked_sum(mass, where) / total).where(total > 0, 0)
-        information, shuffled = self._information(rollout)
-        return {**metrics, "information": information, "information_shuffled": shuffled}
+                metrics[f"{name}_{kind}"] = (masked_sum(mass, selection) / total).where(total > 0, 0)
+        information, chance_level = self._information(rollout)
+        return {**metrics, "information": information, "information_shuffled": chance_level}
 
     def _information(self, rollout: Rollout) -> tuple[float, float]:
         mask = rollout.mask & rollout.judged[:, None]

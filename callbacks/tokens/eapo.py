@@ -68,16 +68,16 @@ class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Apply; log the share of credited tokens whose entropy term was clipped."""
-        before, mask = rollout.advantages, rollout.judged_mask
-        clipped = group_standardized(rollout.entropy, mask, rollout.group_size).abs() > before.abs() / self.phi
-        after = eapo_advantages(before, rollout.entropy, mask, rollout.group_size, self.alpha, self.phi)
+        old_credit, mask = rollout.advantages, rollout.judged_mask
+        clip_mask = group_standardized(rollout.entropy, mask, rollout.group_size).abs() > old_credit.abs() / self.phi
+        new_credit = eapo_advantages(old_credit, rollout.entropy, mask, rollout.group_size, self.alpha, self.phi)
         regions = quadrant_masks(
-            before, high_entropy_mask(rollout.entropy, mask, "mean", "group", rollout.group_size), mask
+            old_credit, high_entropy_mask(rollout.entropy, mask, "mean", "group", rollout.group_size), mask
         )
-        inside = [regions[name] for name in self.modulated]
-        rollout.advantages = after.where(torch.stack(inside).any(0), before) if inside else before
-        return {"clipped_fraction": masked_mean(clipped.float(), mask & (before != 0))}
+        areas = [regions[name] for name in self.modulated]
+        rollout.advantages = new_credit.where(torch.stack(areas).any(0), old_credit) if areas else old_credit
+        return {"clipped_fraction": masked_mean(clip_mask.float(), mask & (old_credit != 0))}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows by more than alpha / phi."""
-        return (1 + self.alpha / self.phi) * above
+        return (1 + self.alpha / self.phi) * limit

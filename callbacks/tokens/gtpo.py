@@ -57,12 +57,12 @@ class GTPO(CreditOperator, reads="signal advantages", writes="advantages", neutr
         weights = gtpo_weights(rollout.signal, rollout.mask, self.beta)
         rollout.advantages = rollout.advantages * weights
         flat = masked_mean(rollout.signal, rollout.mask, dim=-1) <= NEGLIGIBLE
-        sampled = weights[rollout.mask] if rollout.mask.any() else weights.new_ones(1)
+        token_weights = weights[rollout.mask] if rollout.mask.any() else weights.new_ones(1)
         return {
-            "weight_min": sampled.min(),
-            "weight_max": sampled.max(),
-            "weight_mean": sampled.mean(),
+            "weight_min": token_weights.min(),
+            "weight_max": token_weights.max(),
+            "weight_mean": token_weights.mean(),
             "weight_deviation": masked_var(weights, rollout.mask).sqrt(),
-            "zero_weight_fraction": (sampled == 0).float().mean(),
+            "zero_weight_fraction": (token_weights == 0).float().mean(),
             "flat_completions": flat.float().mean(),
         }

@@ -51,15 +51,15 @@ class QuadrantMask(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share of credited tokens kept."""
-        mask, before = rollout.judged_mask, rollout.advantages
+        mask, old_credit = rollout.judged_mask, rollout.advantages
         high = high_entropy_mask(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
-        regions = quadrant_masks(before, high, mask)
-        kept = torch.zeros_like(mask)
+        regions = quadrant_masks(old_credit, high, mask)
+        selection = torch.zeros_like(mask)
         for quadrant in self.keep:
-            kept = kept | regions[quadrant]
-        rollout.advantages = before.where(kept, 0)
-        return {"kept_fraction": masked_mean(kept.float(), mask & (before != 0))}
+            selection = selection | regions[quadrant]
+        rollout.advantages = old_credit.where(selection, 0)
+        return {"kept_fraction": masked_mean(selection.float(), mask & (old_credit != 0))}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows."""
-        return above
+        return limit
