@@ -4,7 +4,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import ROUNDING
+from rlcredit.formulas.groups import ROUNDING_ERROR
 from rlcredit.formulas.masked import masked_mean, masked_sum
 from rlcredit.formulas.uncertainty import squared_score_norm
 
@@ -49,7 +49,7 @@ def optimal_token_advantages(
     baselines = masked_sum(energies * row_rewards, alive, dim=1, keepdim=True) / weight
     baseline = baselines.where(weight > 0, masked_mean(row_rewards, alive, dim=1, keepdim=True))
     advantages = row_rewards - baseline
-    return advantages.where(alive & (advantages.abs() > ROUNDING), 0).view(mask.shape).to(rewards.dtype)
+    return advantages.where(alive & (advantages.abs() > ROUNDING_ERROR), 0).view(mask.shape).to(rewards.dtype)
 
 
 class OptimalTokenBaseline(CreditOperator, reads="judged old_logprobs rewards sum_pi_squared", writes="advantages"):

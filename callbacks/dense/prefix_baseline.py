@@ -6,7 +6,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import ROUNDING, leave_one_out_deviations
+from rlcredit.formulas.groups import ROUNDING_ERROR, leave_one_out_deviations
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.prefixes import companion_sums
 
@@ -51,7 +51,7 @@ def prefix_baseline_advantages(
     counts, sums = counts[:, :-1], sums[:, :-1]
     weight = (counts / (counts + shrink)).where(counts > 0, 0)
     advantages = flat - weight * (sums / counts.clamp(min=1) - others_mean)
-    return advantages.where(mask & (advantages.abs() > ROUNDING), 0).to(rewards.dtype)
+    return advantages.where(mask & (advantages.abs() > ROUNDING_ERROR), 0).to(rewards.dtype)
 
 
 class PrefixBaseline(CreditOperator, reads="completion_ids judged rewards", writes="advantages"):

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import ROUNDING, group_deviations
+from rlcredit.formulas.groups import ROUNDING_ERROR, group_deviations
 from rlcredit.formulas.masked import masked_sum
 
 
@@ -57,7 +57,7 @@ def opo_advantages(rewards: Tensor, lengths: Tensor, group_size: int) -> Tensor:
     deviations = (
         rewards.double().view(-1, group_size) - length_weighted_baselines(rewards, lengths, group_size)
     ).flatten()
-    return deviations.where(deviations.abs() > ROUNDING, 0).to(rewards.dtype)
+    return deviations.where(deviations.abs() > ROUNDING_ERROR, 0).to(rewards.dtype)
 
 
 class OPO(CreditOperator, reads="judged rewards", writes="advantages"):

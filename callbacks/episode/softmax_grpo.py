@@ -11,7 +11,7 @@ from rlcredit.formulas.groups import group_deviations
 
 
 def softmax_advantages(rewards: Tensor, judged: Tensor, group_size: int, tau: float) -> Tensor:
-    r"""Return how much more than an equal share each completion has of its group's softmax.
+    r"""Return the share of its group's softmax that each completion has beyond an equal one.
 
     .. math:: A_i = G\, \frac{e^{r_i / \tau}}{\sum_j e^{r_j / \tau}} - 1
 

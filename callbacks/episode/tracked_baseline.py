@@ -8,7 +8,7 @@ from torch import Tensor
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import gather_over_processes
-from rlcredit.formulas.groups import ROUNDING
+from rlcredit.formulas.groups import ROUNDING_ERROR
 from rlcredit.formulas.masked import masked_sum
 
 
@@ -83,7 +83,7 @@ class TrackedBaseline(CreditOperator, reads="judged prompt_ids rewards", writes=
         fresh = {key: total / count for key, (total, count) in totals.items() if count}
         baselines = rewards.new_tensor([self.means.get(key, fresh.get(key, 0.0)) for key in keys])
         deviations = (rewards - baselines[:, None]).flatten()
-        advantages = deviations.where(deviations.abs() > ROUNDING, 0).to(rollout.rewards.dtype)
+        advantages = deviations.where(deviations.abs() > ROUNDING_ERROR, 0).to(rollout.rewards.dtype)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         hits = sum(key in self.means for key in keys) / len(keys)
         new_means = {key: tracked_mean(self.means.get(key), mean, self.rate) for key, mean in fresh.items()}

@@ -16,7 +16,7 @@ from rlcredit.formulas.spans import Span, plan_coverage, plan_mask_from_spans
 if TYPE_CHECKING:
     from lightning.pytorch import LightningModule, Trainer
 
-SENTENCES = Path(str(files("callbacks"))) / "planning" / "anchors.toml"
+ANCHOR_SENTENCES = Path(str(files("callbacks"))) / "planning" / "anchors.toml"
 
 
 def word_windows(text: str, window: int, stride: int) -> list[Span]:
@@ -64,7 +64,7 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
             raise ValueError(f"SemanticPlanner expects window >= stride >= 1 and window >= 3, got {window}, {stride}.")
         self.threshold, self.minimum, self.window, self.stride = threshold, minimum, window, stride
         self.anchors, self.model = anchors, model
-        sentences = PlanningAnchors.from_toml(SENTENCES if anchors is None else Path(anchors))
+        sentences = PlanningAnchors.from_toml(ANCHOR_SENTENCES if anchors is None else Path(anchors))
         self.judge = PlanningClassifier(sentences, threshold, minimum, model)
 
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:

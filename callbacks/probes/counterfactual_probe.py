@@ -14,7 +14,7 @@ from rlcredit.base.plot_style import draw_angle_matrix
 from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.operator import CreditOperator
-from rlcredit.credit.rollout import FACTS, Rollout
+from rlcredit.credit.rollout import FACT_FIELDS, Rollout
 from rlcredit.credit.stack import CreditStack
 from rlcredit.credit.stack_checks import check_stack
 from rlcredit.formulas.gradient_vectors import vector_agreement
@@ -23,7 +23,7 @@ from rlcredit.training.credit_gradients import compute_credit_gradients, predict
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
-REAL = "this_stack"
+PRESENT_STACK = "this_stack"
 
 
 class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages step", state="states", costly=True):
@@ -45,14 +45,14 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
         super().__init__()
         self.stacks = stacks or {}
         self.every_n_steps = self.require_interval(every_n_steps)
-        if REAL in self.stacks:
-            raise ValueError(f"CounterfactualProbe calls the stack above it {REAL!r}. Choose another name.")
+        if PRESENT_STACK in self.stacks:
+            raise ValueError(f"CounterfactualProbe calls the stack above it {PRESENT_STACK!r}. Choose another name.")
         for name, stack in self.stacks.items():
             try:
                 check_stack(stack)
             except StackError as error:
                 raise ValueError(f"CounterfactualProbe, stack {name}: {error}") from None
-        self.reads = self.reads.union(*(op.reads & FACTS for stack in self.stacks.values() for op in stack))
+        self.reads = self.reads.union(*(op.reads & FACT_FIELDS for stack in self.stacks.values() for op in stack))
         self.others: dict[str, Credit] = {}
 
     @property
@@ -98,7 +98,7 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
         """Compare every pair of stacks."""
         rows = len(rollout.mask)
         credits = {
-            REAL: credit,
+            PRESENT_STACK: credit,
             **{name: ledger.first_rows(rows) for name, ledger in self.others.items()},
         }
         vectors = {"raw": compute_credit_gradients(trainer, module, rollout, list(credits.values()))}

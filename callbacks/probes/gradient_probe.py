@@ -15,14 +15,14 @@ from rlcredit.training.credit_gradients import compute_credit_gradients, predict
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
-PART = re.compile(r"layers\.(\d+)\.|lora_([AB])\.")
+PARAMETER_PART = re.compile(r"layers\.(\d+)\.|lora_([AB])\.")
 
 
 def split_gradient(vector: Vector) -> dict[str, Vector]:
     """Return a gradient cut by layer, and by the A and B matrices of LoRA."""
     vectors: dict[str, dict[str, Tensor]] = {}
     for name, values in vector.items():
-        for layer, matrix in PART.findall(name):
+        for layer, matrix in PARAMETER_PART.findall(name):
             vectors.setdefault(f"layer_{layer}" if layer else f"lora_{matrix}", {})[name] = values
     return dict(sorted(vectors.items()))
 

@@ -14,8 +14,8 @@ from rlcredit.formulas.quadrants import Threshold, high_entropy_mask, mutual_inf
 from rlcredit.formulas.scopes import Scope
 from rlcredit.formulas.uncertainty import squared_score_norm
 
-BINS = 10
-SHUFFLES = 20
+ENTROPY_BINS = 10
+SHUFFLE_COUNT = 20
 
 
 class QuadrantStats(
@@ -62,7 +62,9 @@ class QuadrantStats(
         mask = rollout.mask & rollout.judged[:, None]
         if not mask.any():
             return 0.0, 0.0
-        edges = torch.stack(masked_quantiles(rollout.entropy, mask, [k / BINS for k in range(1, BINS)])).unique()
+        edges = torch.stack(
+            masked_quantiles(rollout.entropy, mask, [k / ENTROPY_BINS for k in range(1, ENTROPY_BINS)])
+        ).unique()
         bins = torch.bucketize(rollout.entropy.contiguous(), edges, right=True)
         groups = (rollout.correct > 0.5).long().view(-1, rollout.group_size).cpu()
         random = np.random.default_rng([self.run_seed, rollout.step])
@@ -71,5 +73,5 @@ class QuadrantStats(
             labels = verdicts.flatten()[:, None].expand(mask.shape).to(mask.device)
             return mutual_information(bins[mask], labels[mask]).item()
 
-        null = [information(torch.from_numpy(random.permuted(groups.numpy(), axis=1))) for _ in range(SHUFFLES)]
+        null = [information(torch.from_numpy(random.permuted(groups.numpy(), axis=1))) for _ in range(SHUFFLE_COUNT)]
         return information(groups), float(np.mean(null))

@@ -12,7 +12,7 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.record.artifacts import is_picture_due, publish_table
 
-BEFORE, BEHIND = 60, 30
+CHARACTERS_BEFORE, CHARACTERS_BEHIND = 60, 30
 """Characters of context."""
 
 
@@ -79,4 +79,4 @@ class TopTokens(CreditOperator, reads="advantages correct entropy judged old_log
 
 def _quote_token(pieces: list[str], place: int) -> str:
     left_text, right_text = "".join(pieces[:place]), "".join(pieces[place + 1 :])
-    return f"{left_text[-BEFORE:]}«{pieces[place]}»{right_text[:BEHIND]}"
+    return f"{left_text[-CHARACTERS_BEFORE:]}«{pieces[place]}»{right_text[:CHARACTERS_BEHIND]}"

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from rlcredit.credit.operator import CreditOperator, Metrics
-from rlcredit.credit.rollout import MEANINGFUL, NO_NUMBERS, Rollout
+from rlcredit.credit.rollout import MEANINGFUL_FIELDS, NO_NUMBERS, Rollout
 from rlcredit.formulas.ramps import linear_ramp
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
                 "out an operator that writes numbers, such as SEPA or HICRA."
             )
         self.operator, self.delay, self.steps = operator, delay, steps
-        self.reads = operator.reads | (operator.writes & MEANINGFUL) | {"step"}
+        self.reads = operator.reads | (operator.writes & MEANINGFUL_FIELDS) | {"step"}
         self.writes, self.costly, self.rewards = operator.writes, operator.costly, operator.rewards
         self.state = ("operator_state",) if operator.state else ()
 

@@ -8,7 +8,7 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.groups import group_standardized
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
-from rlcredit.formulas.quadrants import QUADRANTS, Quadrant, high_entropy_mask, quadrant_masks
+from rlcredit.formulas.quadrants import ALL_QUADRANTS, Quadrant, high_entropy_mask, quadrant_masks
 
 
 def eapo_advantages(
@@ -57,13 +57,13 @@ class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages
 
     """
 
-    def __init__(self, alpha: float = 0.2, phi: float = 2.0, modulated: tuple[Quadrant, ...] = QUADRANTS) -> None:
+    def __init__(self, alpha: float = 0.2, phi: float = 2.0, modulated: tuple[Quadrant, ...] = ALL_QUADRANTS) -> None:
         super().__init__()
         if not 0 <= alpha < phi:
             raise ValueError(f"EAPO expects 0 <= alpha < phi, got {alpha} and {phi}. Otherwise signs may flip.")
         self.alpha, self.phi = alpha, phi
         self.modulated: tuple[Quadrant, ...] = tuple(
-            require_choice("EAPO", "modulated", name, QUADRANTS) for name in modulated
+            require_choice("EAPO", "modulated", name, ALL_QUADRANTS) for name in modulated
         )
 
     def assign(self, rollout: Rollout) -> Metrics:

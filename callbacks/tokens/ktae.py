@@ -12,7 +12,7 @@ from rlcredit.formulas.masked import masked_mean
 def key_token_credit(
     verdicts: Tensor, completion_ids: Tensor, mask: Tensor, group_size: int, frequency: float
 ) -> Tensor:
-    """Return how strongly every token speaks for right answers in its group; the last of a completion gets nothing.
+    """Return the strength with which a token speaks for right answers in its group; a completion's last gets nothing.
 
     Values are those of :func:`rlcredit.formulas.contingency_tables.key_token_values`.
     The authors leave out the end token, by its id. Here it is the last one, whatever that is.

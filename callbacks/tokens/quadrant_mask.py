@@ -8,7 +8,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
-from rlcredit.formulas.quadrants import QUADRANTS, Quadrant, Threshold, high_entropy_mask, quadrant_masks
+from rlcredit.formulas.quadrants import ALL_QUADRANTS, Quadrant, Threshold, high_entropy_mask, quadrant_masks
 from rlcredit.formulas.scopes import Scope
 
 
@@ -34,14 +34,14 @@ class QuadrantMask(
 
     def __init__(
         self,
-        keep: tuple[Quadrant, ...] = QUADRANTS,
+        keep: tuple[Quadrant, ...] = ALL_QUADRANTS,
         threshold: Threshold = "mean",
         scope: Scope = "group",
         share: float = 0.2,
     ) -> None:
         super().__init__()
         self.keep: tuple[Quadrant, ...] = tuple(
-            require_choice("QuadrantMask", "keep", name, QUADRANTS) for name in keep
+            require_choice("QuadrantMask", "keep", name, ALL_QUADRANTS) for name in keep
         )
         self.threshold: Threshold = require_choice("QuadrantMask", "threshold", threshold, get_args(Threshold))
         self.scope: Scope = require_choice("QuadrantMask", "scope", scope, get_args(Scope))

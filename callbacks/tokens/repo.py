@@ -6,7 +6,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import is_set_anywhere, pooled_mean_var
 
-BOUNDS = (0.01, 100.0)  # of an adaptive zeta
+ZETA_BOUNDS = (0.01, 100.0)  # of an adaptive zeta
 
 
 def repo_advantages(advantages: Tensor, old_logprobs: Tensor, entropy: Tensor, zeta: float) -> Tensor:
@@ -70,5 +70,5 @@ class REPO(
         rollout.advantages = repo_advantages(rollout.advantages, rollout.old_logprobs, rollout.entropy, zeta)
         if self.adaptive and zeta and has_tokens:
             new_strength = zeta * 2 if mean < target else zeta / 2
-            self.strength = min(max(new_strength, BOUNDS[0]), BOUNDS[1])
+            self.strength = min(max(new_strength, ZETA_BOUNDS[0]), ZETA_BOUNDS[1])
         return {"zeta": zeta, "target": target}

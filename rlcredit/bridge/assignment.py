@@ -13,10 +13,10 @@ from rlcredit.credit.stack_checks import refuse_binary_operators
 from rlcredit.formulas.groups import group_imputed_values
 from rlcredit.verification.reward_calls import read_rewards
 
-OWN = "this call"
+DIRECT_CALL = "this call"
 """Giver of a batch that comes from no trainer with a bridge."""
 
-VERDICTS = "Let the trainer's rewards be verdicts"
+VERDICT_REPAIR = "Let the trainer's rewards be verdicts"
 """Repair where a trainer gives rewards only, and verdicts are needed."""
 
 
@@ -35,7 +35,7 @@ def assign_credit(
     correct: Tensor | Sequence[float] | None = None,
     decode: Decode | None = None,
     step: int | None = None,
-    giver: str = OWN,
+    giver: str = DIRECT_CALL,
 ) -> Tensor:
     """Return the advantage of every token.
 
@@ -104,7 +104,7 @@ def assign_credit(
     correct = None if correct is None else _read_numbers("correct", correct, mask)
     if correct is not None and (odd := correct[(correct != 0) & (correct != 1) & ~correct.isnan()]).numel():
         raise ValueError(f"correct holds {odd[0]:g}, expected one for right and zero for wrong.")
-    refuse_partial_rewards(bridge, rewards, correct, "Pass `correct` too" if giver == OWN else VERDICTS)
+    refuse_partial_rewards(bridge, rewards, correct, "Pass `correct` too" if giver == DIRECT_CALL else VERDICT_REPAIR)
     layout = lay_out_batch(mask, group_names)
     _refuse_gaps(bridge, layout)
     rollout = _make_rollout(

@@ -28,7 +28,7 @@ MADE_FROM = {
 }
 """Arguments that other fields are made from, unless an operator above has written these."""
 
-ARGUMENTS = {
+ARGUMENT_DESCRIPTIONS = {
     "completion_ids": "token ids of the completions, shape (B, T)",
     "old_logprobs": "log-probabilities of the sampled tokens, shape (B, T)",
     "entropy": "entropies in nats of the distributions that tokens were drawn from, shape (B, T)",
@@ -90,7 +90,7 @@ class BridgedStack:
         for operator in self.operators:
             for field in sorted(operator.reads - fields):
                 for name in MADE_FROM.get(field, (field,)):
-                    if name in ARGUMENTS:
+                    if name in ARGUMENT_DESCRIPTIONS:
                         needs.setdefault(name, operator.label)
             fields |= operator.writes
         return needs
@@ -110,7 +110,9 @@ class BridgedStack:
         for name, label in self.list_needs().items():
             if facts.get(name) is None:
                 repair = f" {repairs[name]}" if repairs and name in repairs else ""
-                raise StackError(f"{label} needs `{name}`, which {giver} does not give: {ARGUMENTS[name]}.{repair}")
+                raise StackError(
+                    f"{label} needs `{name}`, which {giver} does not give: {ARGUMENT_DESCRIPTIONS[name]}.{repair}"
+                )
 
     def assign(self, rollout: Rollout, decode: Decode | None = None) -> Rollout:
         """Return the same facts with the stack's credit; keep them, and the operators' metrics.
@@ -140,7 +142,7 @@ class BridgedStack:
         return twin
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what operators have learned, by their labels: tensors, numbers and texts."""
+        """Return the state of operators by their labels: tensors, numbers and texts."""
         return copy.deepcopy({label: operator.state_dict() for label, operator in self._find_stateful().items()})
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

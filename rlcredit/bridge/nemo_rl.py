@@ -10,7 +10,7 @@ from rlcredit.bridge.assignment import assign_credit
 from rlcredit.bridge.bridged_stack import StackSource, load_stack
 from rlcredit.credit.rollout import Decode
 
-REPAIRS = {
+NEMO_REPAIRS = {
     "completion_ids": "Only batches of grpo.py hold `message_log`; with single_controller.py put `input_ids` into "
     "AdvantageConfig.repeated_batch_fields.",
     "old_logprobs": "Switch force_on_policy_ratio off.",
@@ -43,7 +43,7 @@ class CreditAdvantageEstimator:
     ) -> None:
         self.stack = load_stack(stack, seed)
         arguments = dict.fromkeys(("completion_ids", "old_logprobs", "ref_logprobs", "step"), True)
-        self.stack.refuse_missing({**arguments, "decode": decode}, "NeMo-RL", REPAIRS)
+        self.stack.refuse_missing({**arguments, "decode": decode}, "NeMo-RL", NEMO_REPAIRS)
         self._decode = decode
         self._step = 0
 
@@ -78,7 +78,7 @@ class CreditAdvantageEstimator:
             "old_logprobs": _drop_zeros(logprobs_policy),
             "ref_logprobs": _drop_zeros(logprobs_reference),
         }
-        self.stack.refuse_missing({**arguments, "decode": self._decode, "step": step}, "NeMo-RL", REPAIRS)
+        self.stack.refuse_missing({**arguments, "decode": self._decode, "step": step}, "NeMo-RL", NEMO_REPAIRS)
         return assign_credit(
             self.stack,
             mask=mask,

@@ -12,11 +12,11 @@ from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.paths import find_config_file
 from rlcredit.config.strict_yaml import StrictYAMLLoader, shorten_name
-from rlcredit.credit.catalogue import PACKAGE, import_operators, list_operator_modules
+from rlcredit.credit.catalogue import OPERATOR_PACKAGE, import_operators, list_operator_modules
 from rlcredit.credit.contract import OperatorContract
 from rlcredit.credit.operator import CreditOperator
 
-CONDITIONS = "configs/conditions"
+SHIPPED_CONDITIONS = "configs/conditions"
 
 
 def read_stack_file(source: str | Path) -> list[CreditOperator]:
@@ -97,17 +97,17 @@ def _names_probe(entry: object) -> bool:
     """Whether an entry names a probe that ships."""
     name = entry.get("class_path", "") if isinstance(entry, dict) else entry
     name = str(name).partition("(")[0].rpartition(".")[2].strip()
-    probes = [module for module in list_operator_modules() if module.startswith(f"{PACKAGE}.probes.")]
+    probes = [module for module in list_operator_modules() if module.startswith(f"{OPERATOR_PACKAGE}.probes.")]
     return name.lower() in [module.rpartition(".")[2].replace("_", "") for module in probes]
 
 
 def _find_stack_file(source: str) -> Path:
     """Return the file of a condition, or a file of the user."""
-    names = [source, f"{CONDITIONS}/{source.removesuffix('.yaml')}.yaml"]
+    names = [source, f"{SHIPPED_CONDITIONS}/{source.removesuffix('.yaml')}.yaml"]
     for name in names:
         if (file := Path(find_config_file(name))).is_file():
             return file
     raise FileNotFoundError(
-        f"there is no file {shorten_name(source)}, and no condition of this name in {CONDITIONS}. To name operators, "
-        'pass a list, as ["GRPO", "GTPO(beta=0.1)"].'
+        f"there is no file {shorten_name(source)}, and no condition of this name in {SHIPPED_CONDITIONS}. To name "
+        'operators, pass a list, as ["GRPO", "GTPO(beta=0.1)"].'
     )

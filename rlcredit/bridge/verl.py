@@ -9,7 +9,7 @@ from rlcredit.bridge.assignment import assign_credit
 from rlcredit.bridge.bridged_stack import StackSource
 from rlcredit.credit.rollout import Decode
 
-FIELDS = {
+VERL_FIELDS = {
     "responses": "completion_ids",
     "old_log_probs": "old_logprobs",
     "entropy": "entropy",
@@ -75,7 +75,7 @@ def assign_verl_credit(
         decode=decode,
         step=step,
         giver="verl",
-        **{name: join(batch[field]) for field, name in FIELDS.items() if field in batch},
+        **{name: join(batch[field]) for field, name in VERL_FIELDS.items() if field in batch},
     )
     return advantages.view(len(sessions), -1, width)[rows, places]
 

@@ -37,7 +37,7 @@ class Continuations(NamedTuple):
         return Continuations(*(values[selection] for values in self))
 
     def select_rows(self, row_numbers: Tensor, rows: int) -> "Continuations":
-        """Return those of some completions, rows renumbered to their places in ``row_numbers``.
+        """Return the continuations of some completions, their rows renumbered from zero.
 
         Args:
             row_numbers: Rows that are selected, each once, shape ``(M,)``.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from rlcredit.credit.rollout import FACTS, FIELDS
+from rlcredit.credit.rollout import FACT_FIELDS, ROLLOUT_FIELDS
 
 
 class StackError(ValueError):
@@ -20,7 +20,7 @@ class StackWarning(UserWarning):
 RewardKind = Literal["real", "binary"]
 """Rewards that an operator can work with: any real numbers, or only one for right and zero for wrong."""
 
-RESERVED = frozenset(
+RESERVED_NAMES = frozenset(
     [
         *("reads", "writes", "state", "usual", "costly", "neutral", "rewards"),
         *("bound", "bound_rewards", "notice", "count_continuations", "arguments", "label", "run_seed"),
@@ -75,12 +75,12 @@ class OperatorContract:
             raise TypeError(f'{cls.__name__} declares rewards={rewards!r}; expected "real" or "binary".')
         if odd := sorted(cls.neutral.keys() - inspect.signature(cls).parameters.keys()):
             raise TypeError(f"{cls.__name__} declares {odd[0]} as neutral, which is not one of its arguments.")
-        if clashes := RESERVED & set(inspect.signature(cls).parameters):
+        if clashes := RESERVED_NAMES & set(inspect.signature(cls).parameters):
             raise TypeError(f"{cls.__name__} has an argument {sorted(clashes)}, which every operator uses. Rename it.")
-        strangers = (cls.reads - FIELDS) | (cls.writes - (FIELDS - FACTS))
+        strangers = (cls.reads - ROLLOUT_FIELDS) | (cls.writes - (ROLLOUT_FIELDS - FACT_FIELDS))
         if strangers:
             raise TypeError(
-                f"{cls.__name__} declares {sorted(strangers)}; rollouts have {sorted(FIELDS)}, facts read-only."
+                f"{cls.__name__} declares {sorted(strangers)}; rollouts have {sorted(ROLLOUT_FIELDS)}, facts read-only."
             )
 
     @property
@@ -105,7 +105,7 @@ class OperatorContract:
         return (-math.inf, math.inf) if "rewards" in self.writes else (low, high)
 
     def count_continuations(self) -> tuple[int, int] | None:
-        """Return how many prefixes of a completion are continued to be trained on, at most, and how often each.
+        """Return the largest number of prefixes of a completion that are continued, and of continuations of each.
 
         None if only the text of a completion tells.
         """

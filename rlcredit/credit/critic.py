@@ -40,7 +40,7 @@ class FittedCritic:
 
 
 def prefix_features(rollout: Rollout, rows: Tensor, hidden: Tensor, path: Tensor) -> Tensor:
-    """Return what a critic knows about prefixes: hidden state, path and the mean reward of the group's others.
+    """Return the features of prefixes: hidden state, path and the mean reward of the group's others.
 
     Hidden states are divided by their root mean square, so that features are of order one in any model.
 
@@ -192,7 +192,7 @@ def _describe_prefixes(rollout: Rollout, rows: Tensor) -> Tensor:
 
 
 def describe_values(rollout: Rollout) -> Metrics:
-    """Return how good the values of a rollout are: Brier score, that of the group mean, skill and calibration.
+    """Return the quality of values: their Brier score, the group mean's, skill and calibration.
 
     ``calibration`` is the slope of the reward on the values, both as changes from the start of a completion; see
     :func:`rlcredit.formulas.value_estimates.calibration_sums`.

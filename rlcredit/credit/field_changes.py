@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcredit.credit.rollout import FIELDS
+from rlcredit.credit.rollout import ROLLOUT_FIELDS
 
-WATCHED_FIELDS = FIELDS | {"trail"}
+WATCHED_FIELDS = ROLLOUT_FIELDS | {"trail"}
 """Fields whose content an operator must leave as it is, whatever it binds to their names."""
 
 ALWAYS_WATCHED = frozenset(["mask"])

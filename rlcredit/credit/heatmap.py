@@ -13,7 +13,7 @@ from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.pages.notebook_views import InlinePage
 
-TEMPLATE = Path(__file__).with_suffix(".html")
+HEATMAP_TEMPLATE = Path(__file__).with_suffix(".html")
 """Template of the page."""
 
 
@@ -81,11 +81,11 @@ def draw_heatmap(content: Mapping[str, Any], *, embedded: bool = False) -> Inlin
     """
     from rlcredit.pages.page_template import load_page_template  # noqa: PLC0415  (credit itself needs no templates)
 
-    return InlinePage(load_page_template(TEMPLATE).render(content=content, embedded=embedded))
+    return InlinePage(load_page_template(HEATMAP_TEMPLATE).render(content=content, embedded=embedded))
 
 
 def collect_heatmap(rollout: Rollout, completions: int = 8, decode: Decode | None = None) -> dict[str, Any]:
-    """Return what the page shows, as JSON knows it; arguments as for :func:`credit_heatmap`."""
+    """Return the content of the page in types of JSON; arguments as for :func:`credit_heatmap`."""
     signals = _list_signals(rollout)
     trail = rollout.trail
     if not trail and ("advantages" not in rollout.unwritten or not signals):
@@ -110,7 +110,7 @@ def collect_heatmap(rollout: Rollout, completions: int = 8, decode: Decode | Non
 
 
 def _list_signals(rollout: Rollout) -> dict[str, Tensor]:
-    """Return what is known of every token beside its credit, by name."""
+    """Return the signals of every token beside its credit, by name."""
     signals = {"entropy": rollout.entropy} if rollout.has_fact("entropy") else {}
     signals |= {"surprisal": surprisal(rollout.old_logprobs)} if rollout.has_fact("old_logprobs") else {}
     return signals | ({"planning": rollout.plan_mask.float()} if rollout.plan_mask.any() else {})

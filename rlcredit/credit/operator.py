@@ -21,7 +21,7 @@ from rlcredit.credit.field_changes import (
     list_changed_fields,
 )
 from rlcredit.credit.operator_state import collect_state, restore_state
-from rlcredit.credit.rollout import FACTS, FIELDS, OPTIONAL, Rollout
+from rlcredit.credit.rollout import FACT_FIELDS, OPTIONAL_FACTS, ROLLOUT_FIELDS, Rollout
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
 from rlcredit.credit.value_fault import find_value_fault
 
@@ -40,7 +40,7 @@ Metrics = Mapping[str, Tensor | float]
 """What an operator reports, by quantity."""
 
 
-SHARES = ("sepa_lambda", "critic_weight")
+SHARE_FIELDS = ("sepa_lambda", "critic_weight")
 """Fields that hold one share in [0, 1] for the whole rollout."""
 
 IN_PLACE = "of the written-to tensor refers to a single memory location"
@@ -89,7 +89,7 @@ class CreditOperator(OperatorContract, Callback):
 
     def list_missing_facts(self, rollout: Rollout) -> list[str]:
         """Return the names of the facts that this operator reads and a rollout lacks."""
-        return sorted(name for name in self.reads & OPTIONAL if getattr(rollout, name) is None)
+        return sorted(name for name in self.reads & OPTIONAL_FACTS if getattr(rollout, name) is None)
 
     def assign_checked(self, rollout: Rollout, watch: bool = True) -> Metrics:
         """Assign credit and check that the operator keeps to its header.
@@ -116,14 +116,16 @@ class CreditOperator(OperatorContract, Callback):
             raise StackError(
                 f"{self.label}.assign returns {metrics!r}, expected a dict of metrics, which may be empty."
             )
-        rebound = {name for name in FIELDS if getattr(rollout, name) is not old_fields[name]} - rollout.unwritten
+        rebound = {
+            name for name in ROLLOUT_FIELDS if getattr(rollout, name) is not old_fields[name]
+        } - rollout.unwritten
         if strangers := rebound - self.writes:
             raise StackError(f"{self.label} rebinds {sorted(strangers)} without declaring it in `writes`.")
         self._refuse_mutation(list_changed_fields(versions, count_changes(old_fields)))
         self._refuse_mutation(list_changed_fields(digests, digest_fields(old_fields, names)))
-        for name in sorted(self.writes - {*SHARES, "critic", "alternatives", "continuations"}):
+        for name in sorted(self.writes - {*SHARE_FIELDS, "critic", "alternatives", "continuations"}):
             self._check_values(name, getattr(rollout, name), rollout)
-        for name in SHARES:
+        for name in SHARE_FIELDS:
             if not 0 <= getattr(rollout, name) <= 1:
                 raise StackError(f"{self.label} leaves {name} = {getattr(rollout, name):g}, expected one in [0, 1].")
         if "alternatives" in self.writes and rollout.alternatives is not None:
@@ -149,7 +151,7 @@ class CreditOperator(OperatorContract, Callback):
         """Refuse changes of what fields hold."""
         if not names:
             return
-        ledger = FIELDS - FACTS
+        ledger = ROLLOUT_FIELDS - FACT_FIELDS
         repair = "Rebind the field to a new tensor." if ledger.issuperset(names) else "Facts stay: work on a copy."
         raise StackError(f"{self.label} changes {names} in place. {repair}")
 

@@ -29,7 +29,7 @@ def note_credit(rollout: Rollout, operator: "CreditOperator") -> None:
 
 
 def collect_state(operator: "CreditOperator") -> dict[str, Any]:
-    """Return what an operator has learned, by the names of its attributes.
+    """Return the state of an operator, by the names of its attributes.
 
     Raises:
         StackError: it is nothing that a checkpoint can hold.

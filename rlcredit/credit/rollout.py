@@ -31,7 +31,7 @@ class ValueOracle(Protocol):
     decoded: int
 
     def outcomes(self, rollout: "Rollout", rows: Sequence[int], starts: Tensor, samples: int) -> Tensor:
-        """Return whether continuations are right; see :meth:`rlcredit.oracle.Oracle.outcomes`."""
+        """Return the verdicts of continuations; see :meth:`rlcredit.oracle.Oracle.outcomes`."""
         ...
 
     def continue_prefixes(
@@ -214,9 +214,9 @@ class Rollout:
 
     def _open(self) -> None:
         """Make the whole ledger neutral."""
-        for name, neutral in NEUTRAL.items():
+        for name, neutral in NEUTRAL_VALUES.items():
             setattr(self, name, neutral(self))
-        vars(self)["unwritten"] = frozenset(NEUTRAL)
+        vars(self)["unwritten"] = frozenset(NEUTRAL_VALUES)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Bind a field and recompute neutral fields made from it, unless it is set to None."""
@@ -225,12 +225,12 @@ class Rollout:
         bind("unwritten", self.unwritten - {name})
         for product in MADE_OF.get(name, ()) if value is not None else ():
             if product in self.unwritten:
-                bind(product, NEUTRAL[product](self))
+                bind(product, NEUTRAL_VALUES[product](self))
 
     def make_neutral(self, name: str) -> None:
         """Give a field of the ledger its neutral value, as if nobody had written it."""
         if name not in self.unwritten:
-            vars(self)[name] = NEUTRAL[name](self)
+            vars(self)[name] = NEUTRAL_VALUES[name](self)
             vars(self)["unwritten"] = self.unwritten | {name}
 
     @property
@@ -296,7 +296,7 @@ class Rollout:
         return [f"{token} " for token in ids] if decode is None or min(ids) < 0 else list(decode(ids))
 
     def has_fact(self, name: str) -> bool:
-        """Return whether a fact is known; one that may not be None is zero, or empty, everywhere where it is not.
+        """True if a fact is known; one that may not be None is zero, or empty, everywhere where it is not.
 
         Token ids that are not known are minus one.
         """
@@ -446,7 +446,7 @@ PER_TOKEN = (
 )
 """Facts with a value for every token."""
 
-OPTIONAL = frozenset(
+OPTIONAL_FACTS = frozenset(
     [
         *("ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs", "task_rewards"),
         *("oracle", "hidden", "lookahead"),
@@ -457,7 +457,7 @@ knows ``sum_pi_squared``, ``engine_logprobs`` exist where the engine is not the 
 are not the rewards, and ``hidden``, ``oracle`` and ``lookahead`` where something reads them; ``hidden`` comes from the
 decoder, or else takes a pass of its own."""
 
-FACTS = OPTIONAL | frozenset(
+FACT_FIELDS = OPTIONAL_FACTS | frozenset(
     [
         "step",
         "group_size",
@@ -485,7 +485,7 @@ def positional_progress(mask: Tensor) -> Tensor:
     return place.where(mask, 1.0)
 
 
-NEUTRAL: dict[str, Callable[[Rollout], Tensor | float | None]] = {
+NEUTRAL_VALUES: dict[str, Callable[[Rollout], Tensor | float | None]] = {
     "rewards": unshaped_rewards,
     "signal": lambda rollout: surprisal(rollout.old_logprobs),
     "plan_mask": lambda rollout: rollout.mask.new_zeros(rollout.mask.shape),
@@ -515,13 +515,13 @@ MADE_OF: dict[str, tuple[str, ...]] = {
 }
 """Neutral fields made from a field, directly or not, in the order in which they are made."""
 
-NOTES = frozenset(["update", "sources", "trail", "truth", "token_counts"])
+NOTE_FIELDS = frozenset(["update", "sources", "trail", "truth", "token_counts"])
 """What the run records about a rollout; no operator may name it."""
 
-FIELDS = FACTS | frozenset(NEUTRAL)
+ROLLOUT_FIELDS = FACT_FIELDS | frozenset(NEUTRAL_VALUES)
 """Everything an operator may name in ``reads``."""
 
-MEANINGFUL = FACTS | {"rewards", "signal", "progress", "returns", "advantages", "critic_weight"}
+MEANINGFUL_FIELDS = FACT_FIELDS | {"rewards", "signal", "progress", "returns", "advantages", "critic_weight"}
 """Fields worth reading although no operator has written them: facts, verdict, surprisal, position, verdict again (to
 learn from, and as credit), and full weight."""
 

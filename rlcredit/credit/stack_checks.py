@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from rlcredit.credit.catalogue import find_usual_writer
 from rlcredit.credit.contract import OperatorContract, StackError, select_operators
-from rlcredit.credit.rollout import MEANINGFUL
+from rlcredit.credit.rollout import MEANINGFUL_FIELDS
 from rlcredit.formulas.reward_histogram import RewardHistogram
 
-CREDIT = frozenset(["rewards", "advantages"])
+CREDIT_FIELDS = frozenset(["rewards", "advantages"])
 """Fields that are credit or its sources; the others describe tokens."""
 
 
@@ -71,7 +71,7 @@ def bound_advantages(stack: Sequence[OperatorContract], group_size: int, has_rea
     for operator in stack:
         limit = operator.bound(limits[-1], group_size)
         is_shaped, neutral = is_shaped or "rewards" in operator.writes, neutral and "advantages" not in operator.writes
-        made_of_rewards = neutral or operator.reads | operator.writes >= CREDIT
+        made_of_rewards = neutral or operator.reads | operator.writes >= CREDIT_FIELDS
         limits.append(math.inf if is_shaped and made_of_rewards else limit)
     return limits
 
@@ -91,7 +91,7 @@ def _find_byproducts(operator: OperatorContract) -> frozenset[str]:
 
 def _refuse_undefined_read(stack: Sequence[OperatorContract], place: int, name: str) -> None:
     """Refuse an undefined read: the field still has a neutral value that means nothing."""
-    if name in MEANINGFUL or any(name in operator.writes for operator in stack[:place]):
+    if name in MEANINGFUL_FIELDS or any(name in operator.writes for operator in stack[:place]):
         return
     reader, later_writers = (
         _operator_name(stack[place]),
@@ -141,7 +141,7 @@ def _refuse_dead_write(stack: Sequence[OperatorContract], place: int, name: str)
 
 
 def _trace_field_uses(stack: Sequence[OperatorContract]) -> tuple[list[set[str]], list[set[str]]]:
-    """Return which fields, as they are above each operator and, last, below all, reach the advantages, and a probe.
+    """Return the fields that reach the advantages, and a probe, above each operator and, last, below all.
 
     Advantages that nobody has written are made of the rewards: there, who uses these uses those. What a probe shows is
     a use of fields that describe tokens, for there are stacks that only measure; of credit it is none.
@@ -155,7 +155,7 @@ def _trace_field_uses(stack: Sequence[OperatorContract]) -> tuple[list[set[str]]
             operator = stack[place - 1]
             for fields, through in ((uses, operator.writes & uses[0]), (views, operator.writes & views[0])):
                 fields.insert(0, (fields[0] - operator.writes) | operator.reads if through else set(fields[0]))
-            views[0] = (views[0] | (set() if operator.writes else operator.reads)) - CREDIT
+            views[0] = (views[0] | (set() if operator.writes else operator.reads)) - CREDIT_FIELDS
     return uses, views
 
 

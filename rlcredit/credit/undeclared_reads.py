@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rlcredit.credit.rollout import FIELDS, Rollout
+from rlcredit.credit.rollout import ROLLOUT_FIELDS, Rollout
 
-SHAPE = frozenset(["mask", "group_size"])
+SHAPE_FIELDS = frozenset(["mask", "group_size"])
 """Fields that describe shapes; every operator may read them."""
 
 _NOTES = "_notes"
@@ -26,7 +26,7 @@ class UndeclaredReads:
     """
 
     def __init__(self, reads: Set[str]) -> None:
-        self.watched = FIELDS - reads - SHAPE
+        self.watched = ROLLOUT_FIELDS - reads - SHAPE_FIELDS
         self.read: dict[str, str] = {}
 
 
@@ -38,7 +38,7 @@ class _WatchedRollout(Rollout):
     """
 
     def __getattribute__(self, name: str) -> Any:
-        if name in FIELDS:
+        if name in ROLLOUT_FIELDS:
             notes = object.__getattribute__(self, "__dict__").get(_NOTES)
             if notes and name in notes.watched and (place := _find_reading_line()):
                 notes.read.setdefault(name, place)

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from rlcredit.base.exit_status import NotFinite
 
-REPAIR = {
+REPAIR_OF_PHASE = {
     "sampling": "The forward pass of the engine overflows; hold the model in bfloat16 or float32.",
     "sampling held-out answers": "The weights have grown too large for the model's precision; lower the learning rate.",
     "scoring the reference": "The model overflows without its adapter; hold it in bfloat16 or float32.",
@@ -28,8 +28,9 @@ def find_value_fault(step: int, phase: str, name: str, values: Tensor, mask: Ten
     if not wrong.any():
         return None
     index = wrong.nonzero()[0].tolist()
+    repair = REPAIR_OF_PHASE.get(phase, "Look for a division or a logarithm there.")
     place = ", ".join(f"{unit} {number}" for unit, number in zip(("completion", "token"), index, strict=False))
     return NotFinite(
         f"Step {step}: {phase} gives {name} that are not finite, {int(wrong.sum())} of {int(mask.sum())}, the first "
-        f"({values[tuple(index)].item()}) at {place}. {REPAIR.get(phase, 'Look for a division or a logarithm there.')}"
+        f"({values[tuple(index)].item()}) at {place}. {repair}"
     )

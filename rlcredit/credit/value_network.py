@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, silu
 
-LEAST = 0.1
+MIN_FEATURE_DEVIATION = 0.1
 """Smallest deviation that a feature is divided by; features are of order one."""
 
 
@@ -46,7 +46,7 @@ class ValueNetwork:
             reach = inputs**-0.5
             for shape in ((units, inputs), (units,)):
                 weights.append((reach * (2 * torch.rand(shape, generator=noise) - 1)).to(features.device))
-        return cls(features.mean(0), features.std(0, correction=0).clamp(min=LEAST), weights)
+        return cls(features.mean(0), features.std(0, correction=0).clamp(min=MIN_FEATURE_DEVIATION), weights)
 
     def outputs(self, features: Tensor, weights: Sequence[Tensor] | None = None) -> Tensor:
         """Return the outputs for features, shapes ``(N, K)`` and ``(N, F)``; of other weights if given."""

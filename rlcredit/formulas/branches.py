@@ -58,7 +58,7 @@ def places_in_order(mask: Tensor) -> Tensor:
 
 
 def forks_passed(forks: Tensor, width: int) -> Tensor:
-    """Return how many forks stand at or before each token, shape ``(B, T)`` int64.
+    """Return the number of forks at or before each token, shape ``(B, T)`` int64.
 
     Args:
         forks: Places of forks, -1 for none, shape ``(B, K)``.

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.masked import FLAT, masked_mean, masked_var
+from rlcredit.formulas.masked import FLAT_DEVIATION, masked_mean, masked_var
 
-ROUNDING = 1e-6
+ROUNDING_ERROR = 1e-6
 """Smaller differences of rewards are rounding: completions without verdict carry the mean of the judged ones."""
 
 
@@ -30,11 +30,11 @@ def group_deviations(rewards: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
     groups = rewards.view(-1, group_size).double()
     means = masked_mean(groups, ~groups.isnan(), dim=-1, keepdim=True)
     deviations = groups - means
-    return deviations.where(deviations.abs() > ROUNDING, 0), means
+    return deviations.where(deviations.abs() > ROUNDING_ERROR, 0), means
 
 
 def judged_counts(rewards: Tensor, group_size: int) -> Tensor:
-    """Return how many completions of each group were judged, shape ``(P, 1)`` float64; arguments as above.
+    """Return the number of judged completions of each group, shape ``(P, 1)`` float64; arguments as above.
 
     Example:
         >>> import torch
@@ -105,7 +105,7 @@ def selected_places(rows: Tensor, selection: Tensor, number: int) -> Tensor:
 
 
 def ranks_within_rows(rows: Tensor, number: int) -> Tensor:
-    """Return how many entries of the same row stand before each entry.
+    """Return the number of entries of the same row before each entry.
 
     Args:
         rows: Row of each entry, ascending, shape ``(N,)`` int64.
@@ -158,7 +158,7 @@ def group_imputed_values(values: Tensor, known: Tensor, group_size: int) -> Tens
 
 
 def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
-    """Return which groups hold right answers and no wrong ones, and which hold wrong ones and no right ones.
+    """Return the masks of groups with right answers and no wrong ones, and with wrong ones and no right ones.
 
     Args:
         verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
@@ -179,7 +179,7 @@ def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]
 
 
 def mixed_groups(rewards: Tensor, group_size: int) -> Tensor:
-    """Return which groups hold two different rewards, shape ``(P,)`` bool; arguments as for :func:`group_deviations`.
+    """Return the mask of groups with different rewards, shape ``(P,)`` bool; arguments as for :func:`group_deviations`.
 
     Example:
         >>> import torch
@@ -210,6 +210,6 @@ def group_standardized(values: Tensor, mask: Tensor, group_size: int) -> Tensor:
     groups = len(mask) // group_size
     rows, group_mask = values.reshape(groups, -1), mask.reshape(groups, -1)
     deviation = masked_var(rows, group_mask, dim=-1, keepdim=True).sqrt()
-    varies = deviation > FLAT * masked_mean(rows.abs(), group_mask, dim=-1, keepdim=True)
+    varies = deviation > FLAT_DEVIATION * masked_mean(rows.abs(), group_mask, dim=-1, keepdim=True)
     standard = (rows - masked_mean(rows, group_mask, dim=-1, keepdim=True)) / deviation
     return standard.where(group_mask & varies, 0).view(mask.shape)

@@ -193,7 +193,7 @@ def masked_quantiles(values: Tensor, mask: Tensor, quantiles: list[float]) -> li
 
 Normalization = Literal["none", "zscore", "scale", "mad"]
 
-FLAT = 1e-5
+FLAT_DEVIATION = 1e-5
 """Below this deviation, as a share of its mean size, a signal varies by rounding only."""
 
 
@@ -217,7 +217,7 @@ def completion_normalized(values: Tensor, mask: Tensor, normalization: Normaliza
     require_choice("normalized", "normalization", normalization, get_args(Normalization))
     if normalization == "none":
         return values
-    flat = FLAT * masked_mean(values.abs(), mask, dim=-1, keepdim=True)
+    flat = FLAT_DEVIATION * masked_mean(values.abs(), mask, dim=-1, keepdim=True)
     scale = masked_var(values, mask, dim=-1, keepdim=True).sqrt()
     if normalization == "mad":
         robust = 1.4826 * masked_median((values - masked_median(values, mask)).abs(), mask)

@@ -32,7 +32,7 @@ def companion_rows(rows: int, group_size: int, device: torch.device | None = Non
 def companion_sums(
     rewards: Tensor, judged: Tensor, completion_ids: Tensor, mask: Tensor, group_size: int
 ) -> tuple[Tensor, Tensor]:
-    """Return how many other completions pass through each prefix of a completion, and the sum of their rewards.
+    """Return the number of other completions that pass through each prefix, and the sum of their rewards.
 
     Column t belongs to the prefix of t tokens, from which token t is drawn; the last column to the whole.
 

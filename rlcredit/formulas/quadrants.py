@@ -13,7 +13,7 @@ from rlcredit.formulas.scopes import Scope, scope_count, top_share_mask
 Quadrant = Literal["PHR", "PLR", "NHR", "NLR"]
 """Positive or negative credit, high or low entropy; R is the region."""
 
-QUADRANTS: tuple[Quadrant, ...] = ("PHR", "PLR", "NHR", "NLR")
+ALL_QUADRANTS: tuple[Quadrant, ...] = ("PHR", "PLR", "NHR", "NLR")
 
 Threshold = Literal["mean", "median", "top"]
 """High entropy is that of at least the mean, at least the median, or that of the top share."""

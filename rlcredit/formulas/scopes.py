@@ -40,12 +40,12 @@ def top_share_mask(
 
 
 def scope_count(mask: Tensor, scope: Scope, group_size: int) -> int:
-    """Return how many scopes this process holds."""
+    """Return the number of scopes in this process."""
     return {"sequence": len(mask), "group": len(mask) // group_size, "batch": 1}[scope]
 
 
 def kept_token_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) -> Tensor:
-    """Return which share of its scope's tokens is kept, for every token.
+    """Return the share of its scope's tokens that is kept, for every token.
 
     Args:
         kept: True on tokens that are kept, boolean, shape ``(B, T)``.

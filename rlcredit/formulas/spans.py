@@ -14,7 +14,7 @@ from rlcredit.formulas.masked import masked_mean
 Span = tuple[int, int]
 """First character and the one after the last."""
 
-APOSTROPHE = "['\u2019\u2018\u02bc`]"
+APOSTROPHE_PATTERN = "['\u2019\u2018\u02bc`]"
 BETWEEN_WORDS = r"(?:[\s,*\-\u2010-\u2015\u2026]|\.{2,}+)++"
 """White space, commas, hyphens, emphasis and dots of hesitation may stand between the words of a phrase.
 
@@ -26,7 +26,7 @@ Possessive quantifiers: separators never backtrack, however many dots a completi
 def _compile_phrase_pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
     """Build a pattern that matches the longest phrase beginning at a word, without consuming it."""
     longest_first = sorted(phrases, key=lambda phrase: -len(phrase))
-    words = [[re.escape(word).replace("'", APOSTROPHE) for word in phrase.split()] for phrase in longest_first]
+    words = [[re.escape(word).replace("'", APOSTROPHE_PATTERN) for word in phrase.split()] for phrase in longest_first]
     return re.compile(rf"(?<!\w)(?=({'|'.join(map(BETWEEN_WORDS.join, words))})(?!\w))", re.IGNORECASE)
 
 

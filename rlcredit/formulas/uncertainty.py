@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-BYTES = 2**26
+LOGIT_CHUNK_BYTES = 2**26
 """Bytes of logits held at one time: 110 positions with a vocabulary of 151,936; two tensors of this size coexist."""
 
-KEPT = 2**24
+MAX_SAVED_BYTES = 2**24
 """Logits of at most this many bytes are kept for the backward pass."""
 
 
@@ -34,7 +34,7 @@ def predictive_variance(logprobs: Tensor) -> Tensor:
     return logprobs.exp() * -logprobs.expm1()
 
 
-SURE = 1e-6
+CERTAIN_REMAINDER = 1e-6
 """Below this probability of all other tokens, a token counts as certain."""
 
 
@@ -53,7 +53,7 @@ def token_odds(logprobs: Tensor) -> Tensor:
 
     """
     others_probability = -logprobs.double().expm1()
-    return ((1 - others_probability) / others_probability).where(others_probability > SURE, 0)
+    return ((1 - others_probability) / others_probability).where(others_probability > CERTAIN_REMAINDER, 0)
 
 
 def squared_score_norm(logprobs: Tensor, sum_pi_squared: Tensor) -> Tensor:
@@ -139,7 +139,7 @@ class _ChunkedHead(torch.autograd.Function):
         ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float, chunk: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         ctx.set_materialize_grads(False)
-        keeps = len(hidden) <= chunk and 4 * len(hidden) * len(weight) <= KEPT
+        keeps = len(hidden) <= chunk and 4 * len(hidden) * len(weight) <= MAX_SAVED_BYTES
         scores, cache = [], None
         for h, t in zip(hidden.split(chunk), targets.split(chunk), strict=True):
             *chunk_scores, p = _softmax_statistics(tempered_logits(h, weight, temperature), t)
@@ -190,13 +190,13 @@ def scores_from_hidden(
         weight: Output embedding, shape ``(V, D)``.
         targets: Token ids, shape ``(N,)``.
         temperature: Temperature T by which logits are divided.
-        chunk: Positions whose logits exist at one time; as many as fit into :data:`BYTES` if None. It changes memory,
-            not results.
+        chunk: Positions whose logits exist at one time; as many as fit into :data:`LOGIT_CHUNK_BYTES` if None. It changes
+            memory, not results.
 
     Returns:
         Log-probability of the targets and Shannon entropy in nats, and the sum of squared probabilities, each float32,
         shape ``(N,)``.
 
     """
-    chunk = chunk or max(1, BYTES // (4 * len(weight)))
+    chunk = chunk or max(1, LOGIT_CHUNK_BYTES // (4 * len(weight)))
     return _ChunkedHead.apply(hidden, weight, targets, temperature, chunk)  # pyright: ignore[reportReturnType]

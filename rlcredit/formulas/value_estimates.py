@@ -136,7 +136,7 @@ def expected_gradient_weights(probabilities: Tensor, values: Tensor, places: Ten
 
 
 def reward_baselines(rewards: Tensor, group_size: int) -> Tensor:
-    """Return what a reward is expected to be without a critic: the mean of the group's others, or of the whole batch.
+    """Return the expected reward without a critic: the mean of the group's others, or of the whole batch.
 
     Args:
         rewards: NaN where there was no verdict, shape ``(B,)``.
@@ -208,7 +208,7 @@ def calibration_sums(values: Tensor, rewards: Tensor, mask: Tensor) -> tuple[Ten
 
 
 def value_skill(brier: Tensor, baseline_brier: Tensor) -> Tensor:
-    r"""Return how much of the baseline's Brier score a critic removes, at least zero.
+    r"""Return the share of the baseline's Brier score that a critic removes, at least zero.
 
     .. math:: \max(0,\; 1 - \text{Brier} / \text{Brier of the baseline})
 

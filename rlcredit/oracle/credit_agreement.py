@@ -92,7 +92,7 @@ def credit_fork_mask(true_credit: TrueCredit) -> Tensor:
 
 
 def measure_credit_detection(true_credit: TrueCredit, scores: Tensor) -> dict[str, float]:
-    """Return how well the size of a score finds the tokens on which credit lies, shapes ``(N, T)``.
+    """Return the agreement of the size of a score with the tokens on which credit lies, shapes ``(N, T)``.
 
     Estimates are noisy where the policy is uncertain, so their size would make any measure of uncertainty look good;
     the square of credit without its noise does not, see ``test_noise_is_not_taken_for_credit``.
@@ -107,7 +107,7 @@ def measure_credit_detection(true_credit: TrueCredit, scores: Tensor) -> dict[st
 
 
 def measure_credit_cosines(true_credit: TrueCredit, advantages: Tensor) -> dict[str, float]:
-    """Return how far advantages agree with true credit, over all tokens and over deviations in completions."""
+    """Return the agreement of advantages with true credit, over all tokens and over deviations in completions."""
 
     def cosine(a: Tensor, b: Tensor) -> float:
         product = a.norm() * b.norm()

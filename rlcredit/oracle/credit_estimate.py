@@ -66,7 +66,7 @@ def true_credit(rows: Sequence[int], right: Tensor, mask: Tensor) -> TrueCredit:
 
 
 def verdict_information(right: Tensor) -> Tensor:
-    r"""Return how far each token moves the distribution of the verdict.
+    r"""Return the distance by which each token moves the distribution of the verdict.
 
     .. math:: i_t = \mathrm{KL}\bigl(P(r \mid s_t, o_t) \,\|\, P(r \mid s_t)\bigr), \qquad
         \mathbb{E}_{o_t}[i_t] = I(o_t; r \mid s_t) \le H_t

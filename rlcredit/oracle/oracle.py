@@ -24,7 +24,7 @@ from rlcredit.tasks.task import Task
 from rlcredit.verification.rewards import judged_mask, verdict_mask
 from rlcredit.verification.verifiers import Verdict
 
-LOGITS = 2**24
+MAX_LOGITS = 2**24
 """Logits held at one time while tokens are drawn from the noise."""
 
 
@@ -97,7 +97,7 @@ class Oracle:
         return ContinuationCost(len(new), len(missing), sum(self.max_tokens - tree.depth(node) for node, _ in missing))
 
     def outcomes(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> Tensor:
-        """Return whether each continuation of some prefixes is right.
+        """Return the verdict on each continuation of some prefixes.
 
         Args:
             rollout: Rollout, not yet used for an update, with the sources of its prompts.
@@ -248,7 +248,7 @@ class Oracle:
 
     def _draw_row_tokens(self, rollout: Rollout, row: int, row_states: Tensor, samples: int) -> Tensor:
         noise = self._noise(rollout, row, samples)[:, : len(row_states)].T.to(row_states.device).contiguous()
-        chunk = max(1, LOGITS // len(self.policy.head))
+        chunk = max(1, MAX_LOGITS // len(self.policy.head))
         parts = zip(row_states.split(chunk), noise.split(chunk), strict=True)
         tokens = [
             inverse_cdf(tempered_logits(states, self.policy.head, self.temperature).softmax(-1), uniform)

@@ -51,7 +51,7 @@ from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
 from rlcredit.credit.catalogue import find_operator_classes
-from rlcredit.credit.rollout import FIELDS, Rollout
+from rlcredit.credit.rollout import ROLLOUT_FIELDS, Rollout
 from rlcredit.formulas.gates import AdaptiveEta
 from rlcredit.formulas.reward_histogram import RewardHistogram
 from tests.conftest import KnownCritic, copy_rollout_fields, make_rollout
@@ -163,7 +163,7 @@ def test_every_module_of_a_room_is_one_operator():
 @contract_of(OPERATORS)
 def touches_only_what_it_declares(operator):
     rollout, operator = midway(), made(operator)
-    for field in FIELDS - operator.reads - operator.writes - SHAPE:
+    for field in ROLLOUT_FIELDS - operator.reads - operator.writes - SHAPE:
         setattr(rollout, field, None)  # any other access fails loudly
     before = copy_rollout_fields(rollout)
     operator.assign(rollout)
@@ -182,7 +182,7 @@ def reads_only_what_it_declares(operator):
 @contract_of(OPERATORS)
 def rebinds_and_never_mutates(operator):
     rollout = midway()
-    held = {field: getattr(rollout, field) for field in FIELDS}
+    held = {field: getattr(rollout, field) for field in ROLLOUT_FIELDS}
     before = copy_rollout_fields(rollout)
     made(operator).assign(rollout)
     for field, value in held.items():

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from callbacks import GRPO, GTPO, HICRA, REPO, SEPA, TEMPO, ConstantLambda, Entropy, MaxRL, SignalStats, StrategicGrams
 from rlcredit import Rollout, credit_heatmap
 from rlcredit.bridge import assign_credit, load_stack
-from rlcredit.bridge.bridged_stack import ARGUMENTS, FROM_POLICY
+from rlcredit.bridge.bridged_stack import ARGUMENT_DESCRIPTIONS, FROM_POLICY
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.operator import CreditOperator
@@ -231,14 +231,14 @@ def test_what_is_missing_is_named_with_the_operator_that_needs_it(stack, named, 
 
 def test_every_argument_that_may_be_left_out_is_described_and_none_is_needed_in_vain():
     optional = {*give(make_batch())} - {"mask", "rewards", "groups"}
-    assert optional == {*ARGUMENTS}
+    assert optional == {*ARGUMENT_DESCRIPTIONS}
     needs = load_stack([StrategicGrams(), ConstantLambda(), Entropy(), SEPA(), GRPO(), GTPO(), HICRA()]).list_needs()
     assert {*needs} == {"completion_ids", "decode", "entropy", "old_logprobs"}
     assert not load_stack([GRPO()]).list_needs()
     assert {*load_stack([GRPO(), Reader()]).list_needs()} == {"ref_logprobs", "old_logprobs"}
 
 
-@pytest.mark.parametrize("named", ARGUMENTS)
+@pytest.mark.parametrize("named", ARGUMENT_DESCRIPTIONS)
 @pytest.mark.parametrize("kind", SHIPPED, ids=lambda kind: kind.__name__)
 def test_what_is_not_given_is_refused_or_makes_no_difference(kind, named):
     given, stacks = give(make_batch()) | {"step": 3}, [load_stack([GRPO()]) for _ in range(2)]

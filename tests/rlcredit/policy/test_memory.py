@@ -121,7 +121,7 @@ def test_experts_are_not_quantized_and_a_token_goes_through_few_of_them():
 def test_logits_of_many_tokens_are_scored_in_chunks():
     sizes = parse_architecture({"model_type": "llama", **SIZES, **HEADS})
     assert memory.logit_bytes(sizes, 10) == 2 * 4 * 10 * 384
-    assert memory.logit_bytes(sizes, 10**6) == memory.SCORING == 2 * uncertainty.BYTES
+    assert memory.logit_bytes(sizes, 10**6) == memory.SCORING == 2 * uncertainty.LOGIT_CHUNK_BYTES
 
 
 @pytest.mark.parametrize(("kind", "targets"), [("llama", "all-linear"), ("qwen3", ["q_proj", "v_proj", "down_proj"])])
