@@ -190,8 +190,8 @@ def scores_from_hidden(
         weight: Output embedding, shape ``(V, D)``.
         targets: Token ids, shape ``(N,)``.
         temperature: Temperature T by which logits are divided.
-        chunk: Positions whose logits exist at one time; as many as fit into :data:`LOGIT_CHUNK_BYTES` if None. It changes
-            memory, not results.
+        chunk: Positions whose logits exist at one time; as many as fit into :data:`LOGIT_CHUNK_BYTES` if None. It
+            changes memory, not results.
 
     Returns:
         Log-probability of the targets and Shannon entropy in nats, and the sum of squared probabilities, each float32,

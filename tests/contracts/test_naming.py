@@ -1,6 +1,7 @@
 """Names are nouns: variables, constants of two words in one home, and objects of docstrings; budgets that only fall."""
 
 import ast
+import functools
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -31,11 +32,16 @@ CLAUSE = re.compile(
 )
 
 ROOT = Path(__file__).parents[2]
-TREES = {
-    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for folder in ("rlcredit", "callbacks", "scripts")
-    for path in sorted((ROOT / folder).rglob("*.py"))
-}
+
+
+@functools.cache
+def read_trees():
+    """Return the syntax trees of the product's modules by their paths."""
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for folder in ("rlcredit", "callbacks", "scripts")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    }
 
 
 def is_no_noun(name):
@@ -71,7 +77,7 @@ def check_budget(problems, budget, repair):
 
 def test_a_variable_is_a_noun():
     problems = []
-    for path, tree in TREES.items():
+    for path, tree in read_trees().items():
         functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
         for function in functions:
             names = list_locals(function).items()
@@ -81,7 +87,7 @@ def test_a_variable_is_a_noun():
 
 def test_a_public_constant_has_two_words_and_one_module():
     places = defaultdict(list)
-    for path, tree in TREES.items():
+    for path, tree in read_trees().items():
         for node in tree.body:
             targets = getattr(node, "targets", [getattr(node, "target", None)])
             names = [name for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)]
@@ -96,7 +102,7 @@ def test_a_public_constant_has_two_words_and_one_module():
 def test_the_object_of_a_docstring_is_a_noun():
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     problems = []
-    for path, tree in TREES.items():
+    for path, tree in read_trees().items():
         for node in [node for node in ast.walk(tree) if isinstance(node, documented)]:
             text = ast.get_docstring(node) or ""
             if CLAUSE.match(text):
