@@ -51,7 +51,7 @@ class WeightedTokens(NamedTuple):
         return WeightedTokens(*(values[selection] for values in self))
 
     def select_rows(self, row_numbers: Tensor, rows: int) -> tuple[Tensor, "WeightedTokens"]:
-        """Return the numbers of the tokens of some completions, and the tokens, their rows renumbered from zero.
+        """Return the numbers of the tokens of some completions, and the tokens, rows numbered as in ``row_numbers``.
 
         Args:
             row_numbers: Rows that are selected, each once, shape ``(M,)``.
@@ -79,10 +79,10 @@ class Credit(NamedTuple):
 
     def select_rows(self, row_numbers: Tensor) -> "Credit":
         """Return the credit of some completions, in the order given."""
-        rows, others, branches = len(self.advantages), self.alternatives, self.continuations
+        rows, tokens, branches = len(self.advantages), self.alternatives, self.continuations
         return Credit(
             self.advantages[row_numbers],
-            None if others is None else others.select_rows(row_numbers, rows)[1],
+            None if tokens is None else tokens.select_rows(row_numbers, rows)[1],
             None if branches is None else branches.select_rows(row_numbers, rows),
         )
 
@@ -91,11 +91,11 @@ class Credit(NamedTuple):
         return self.select_rows(torch.arange(number, device=self.advantages.device))
 
     def keep_rows(self, row_mask: Tensor) -> "Credit":
-        """Return the same credit for some completions and none for the others; ``kept`` is ``(B,)`` bool."""
-        token_alternatives, branches = self.alternatives, self.continuations
+        """Return the same credit for some completions and none for the others; ``row_mask`` is ``(B,)`` bool."""
+        tokens, branches = self.alternatives, self.continuations
         return Credit(
             self.advantages.where(row_mask[:, None], 0),
-            None if token_alternatives is None else token_alternatives.keep(row_mask[token_alternatives.rows]),
+            None if tokens is None else tokens.keep(row_mask[tokens.rows]),
             None if branches is None else branches.keep(row_mask[branches.rows]),
         )
 

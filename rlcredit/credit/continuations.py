@@ -37,7 +37,7 @@ class Continuations(NamedTuple):
         return Continuations(*(values[selection] for values in self))
 
     def select_rows(self, row_numbers: Tensor, rows: int) -> "Continuations":
-        """Return the continuations of some completions, their rows renumbered from zero.
+        """Return the continuations of some completions, rows numbered as in ``row_numbers``.
 
         Args:
             row_numbers: Rows that are selected, each once, shape ``(M,)``.
