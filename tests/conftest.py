@@ -22,6 +22,7 @@ from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.rollout import Rollout
 
+gc.disable()  # until all tests are collected: what is imported stays
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs that tests start share the cores with other tests
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started this with Ctrl-C ignored,
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and nohup with hangups
@@ -136,6 +137,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_collection_finish() -> None:
     """Look through nothing that is imported when garbage is collected; libraries ask for that often."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
