@@ -7,15 +7,15 @@ from pathlib import Path
 LINE_BUDGETS = {
     "rlcredit": 203,  # `__init__` and `__main__`
     "rlcredit/base": 1133,  # files, exit statuses, messages, the style of pictures
-    "rlcredit/bridge": 1090,  # the stacks in other trainers
+    "rlcredit/bridge": 1092,  # the stacks in other trainers
     "rlcredit/campaign": 3502,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4267,  # report cards of operators
     "rlcredit/cli": 3795,  # the command line
     "rlcredit/config": 1934,  # what people write, read and checked
-    "rlcredit/credit": 2652,  # the rollout, the operator, the checks of a stack
+    "rlcredit/credit": 2675,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 1825,  # engines that answer prompts
     "rlcredit/evaluation": 1713,  # policies compared on held-out questions
-    "rlcredit/formulas": 2368,  # pure formulas on tensors
+    "rlcredit/formulas": 2380,  # pure formulas on tensors
     "rlcredit/losses": 1000,  # credit and ratios to a scalar
     "rlcredit/oracle": 666,  # the policy's own estimate of a prefix's value
     "rlcredit/outputs": 975,  # files that a run leaves
@@ -30,15 +30,15 @@ LINE_BUDGETS = {
     "rlcredit/tasks": 3058,  # questions and answers
     "rlcredit/training": 3021,  # the training step
     "rlcredit/verification": 6871,  # judges of answers, in processes of their own
-    "callbacks": 5361,  # operators and probes
-    "scripts": 5313,  # what developers of rlcredit run
-    "tests": 928,  # fixtures and helpers that several folders share
+    "callbacks": 5387,  # operators and probes
+    "scripts": 5316,  # what developers of rlcredit run
+    "tests": 953,  # fixtures and helpers that several folders share
     "tests/batteries": 3216,  # fuzzers, injected faults, the soak
-    "tests/behaviour": 2371,  # whole runs
-    "tests/callbacks": 4935,  # one file for each operator and probe
-    "tests/contracts": 3025,  # what holds for all operators, names, pages
+    "tests/behaviour": 2367,  # whole runs
+    "tests/callbacks": 4933,  # one file for each operator and probe
+    "tests/contracts": 3083,  # what holds for all operators, names, pages
     "tests/docs": 1168,  # commands and sentences of the pages
-    "tests/rlcredit": 29690,  # mirror of `rlcredit`
+    "tests/rlcredit": 29694,  # mirror of `rlcredit`
     "tests/scripts": 851,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
@@ -46,7 +46,7 @@ LINE_BUDGETS = {
 FILE_BUDGET = 520
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 53518
+WORD_BUDGET = 53519
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]
