@@ -72,8 +72,4 @@ class ImplicitReward(
         bonus = self.weight * process_returns(rewards, mask, verdict_mask, rollout.group_size)
         rollout.advantages = rollout.advantages + bonus
         foreseen = ((rewards.sum(-1) > 0) == (rollout.correct > 0.5)).float()
-        return {
-            "loss": loss,
-            "foreseen": masked_mean(foreseen, verdict_mask),
-            "size": masked_mean(bonus.abs(), mask),
-        }
+        return {"loss": loss, "foreseen": masked_mean(foreseen, verdict_mask), "size": masked_mean(bonus.abs(), mask)}

@@ -71,11 +71,8 @@ class TrackedBaseline(CreditOperator, reads="judged prompt_ids rewards", writes=
         rewards = rollout.judged_rewards.view(-1, rollout.group_size).double()
         has_verdict = ~rewards.isnan()
         keys = [prompt_key(ids) for ids in rollout.prompt_ids[:: rollout.group_size]]
-        facts = (
-            torch.tensor(keys, device=rewards.device),
-            masked_sum(rewards, has_verdict, dim=-1),
-            has_verdict.sum(-1),
-        )
+        sums = masked_sum(rewards, has_verdict, dim=-1)
+        facts = (torch.tensor(keys, device=rewards.device), sums, has_verdict.sum(-1))
         totals: dict[int, list[float]] = {}
         for key, total, count in zip(*(gather_over_processes(fact)[0].tolist() for fact in facts), strict=True):
             old_total = totals.get(key, (0.0, 0))
@@ -88,11 +85,7 @@ class TrackedBaseline(CreditOperator, reads="judged prompt_ids rewards", writes=
         hits = sum(key in self.means for key in keys) / len(keys)
         new_means = {key: tracked_mean(self.means.get(key), mean, self.rate) for key, mean in fresh.items()}
         self.means = {**self.means, **new_means}
-        return {
-            "seen_fraction": hits,
-            "baseline_mean": baselines.mean(),
-            "tracked_prompts": float(len(self.means)),
-        }
+        return {"seen_fraction": hits, "baseline_mean": baselines.mean(), "tracked_prompts": float(len(self.means))}
 
     def bound(self, limit: float, group_size: int) -> float:
         """A baseline lies between the smallest and the largest reward."""

@@ -97,10 +97,8 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
     def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
         """Compare every pair of stacks."""
         rows = len(rollout.mask)
-        credits = {
-            PRESENT_STACK: credit,
-            **{name: ledger.first_rows(rows) for name, ledger in self.others.items()},
-        }
+        credits = {PRESENT_STACK: credit}
+        credits |= {name: ledger.first_rows(rows) for name, ledger in self.others.items()}
         vectors = {"raw": compute_credit_gradients(trainer, module, rollout, list(credits.values()))}
         if steps := predict_optimizer_steps(trainer, module, vectors["raw"]):
             vectors["preconditioned"] = [step.preconditioned for step in steps]

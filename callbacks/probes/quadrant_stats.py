@@ -62,9 +62,8 @@ class QuadrantStats(
         mask = rollout.mask & rollout.judged[:, None]
         if not mask.any():
             return 0.0, 0.0
-        edges = torch.stack(
-            masked_quantiles(rollout.entropy, mask, [k / ENTROPY_BINS for k in range(1, ENTROPY_BINS)])
-        ).unique()
+        shares = [number / ENTROPY_BINS for number in range(1, ENTROPY_BINS)]
+        edges = torch.stack(masked_quantiles(rollout.entropy, mask, shares)).unique()
         bins = torch.bucketize(rollout.entropy.contiguous(), edges, right=True)
         groups = (rollout.correct > 0.5).long().view(-1, rollout.group_size).cpu()
         random = np.random.default_rng([self.run_seed, rollout.step])

@@ -7,7 +7,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.masked import masked_mean
 
-SMALLEST_DEVIATION = 1e-8
+MIN_DEVIATION = 1e-8
 
 
 def bucket_normalized(process: Tensor, progress: Tensor, mask: Tensor, group_size: int, buckets: int) -> Tensor:
@@ -44,9 +44,7 @@ def bucket_normalized(process: Tensor, progress: Tensor, mask: Tensor, group_siz
     deviations = values - (zeros.index_add(0, cell, values) / count)[cell]
     deviation = (zeros.index_add(0, cell, deviations**2) / count).sqrt()[cell]
     # What rounding leaves of equal signals has no deviation worth dividing by.
-    standard = (
-        (deviations / (deviation + SMALLEST_DEVIATION)).where(deviation > SMALLEST_DEVIATION, 0).to(process.dtype)
-    )
+    standard = (deviations / (deviation + MIN_DEVIATION)).where(deviation > MIN_DEVIATION, 0).to(process.dtype)
     return torch.zeros_like(process).masked_scatter(mask, standard)
 
 

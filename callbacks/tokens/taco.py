@@ -57,10 +57,7 @@ class TACO(CreditOperator, reads="advantages entropy old_logprobs", writes="adva
         praise = rollout.mask & (rollout.advantages > 0)
         tail = tail_weights(rollout.old_logprobs, rollout.entropy, self.alpha, 1.0) < 1
         rollout.advantages = (rollout.advantages * weights).where(praise, rollout.advantages)
-        return {
-            "tail_fraction": masked_mean(tail.float(), praise),
-            "weight_mean": masked_mean(weights, praise),
-        }
+        return {"tail_fraction": masked_mean(tail.float(), praise), "weight_mean": masked_mean(weights, praise)}
 
     def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows."""

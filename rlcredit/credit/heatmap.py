@@ -169,16 +169,9 @@ def list_alternatives(rollout: Rollout, row: int) -> dict[int, list[tuple[str, f
     entries: dict[int, list[tuple[str, float, float]]] = {}
     if rollout.alternatives is not None:
         options = rollout.alternatives.keep(rollout.alternatives.rows == row)
-        texts = (
-            rollout.lookahead.decode_tokens(options.tokens) if rollout.lookahead else map(str, options.tokens.tolist())
-        )
-        numbers = zip(
-            options.places.tolist(),
-            texts,
-            options.logprobs.exp().tolist(),
-            options.weights.tolist(),
-            strict=True,
-        )
+        tokens, weights = options.tokens, options.weights.tolist()
+        texts = rollout.lookahead.decode_tokens(tokens) if rollout.lookahead else map(str, tokens.tolist())
+        numbers = zip(options.places.tolist(), texts, options.logprobs.exp().tolist(), weights, strict=True)
         for place, text, probability, weight in numbers:
             entries.setdefault(place, []).append((text, round(probability, 4), round(weight, 4)))
     return entries
@@ -190,8 +183,7 @@ def list_continuations(rollout: Rollout, row: int) -> dict[int, list[tuple[int, 
     if rollout.continuations is not None:
         branches = rollout.continuations.keep(rollout.continuations.rows == row)
         credit = masked_mean(branches.credit, branches.mask, dim=-1)
-        for place, length, mean in zip(
-            branches.places.tolist(), branches.mask.sum(-1).tolist(), credit.tolist(), strict=True
-        ):
+        lengths = branches.mask.sum(-1).tolist()
+        for place, length, mean in zip(branches.places.tolist(), lengths, credit.tolist(), strict=True):
             entries.setdefault(place, []).append((length, round(mean, 4)))
     return entries

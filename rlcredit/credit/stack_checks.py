@@ -115,19 +115,14 @@ def _refuse_dead_write(stack: Sequence[OperatorContract], place: int, name: str)
     overwriting = next((operator for operator in later_operators if name in operator.writes), writer)
     if overwriting is not writer and name not in overwriting.reads:
         overwriter = _operator_name(overwriting)
-        repair = (
-            f"Move {overwriter} above {_operator_name(writer)}" if name in writer.reads else "Keep only one of the two"
-        )
+        move = f"Move {overwriter} above {_operator_name(writer)}"
+        repair = move if name in writer.reads else "Keep only one of the two"
         raise StackError(
             f"{overwriter} overwrites the `{name}` of {_operator_name(writer)} before anything uses it. "
             f"{repair} in trainer.callbacks."
         )
-    earlier_operators = enumerate(stack[:place])
-    readers = [
-        _operator_name(reader)
-        for number, reader in earlier_operators
-        if name in reader.reads and reader.writes & uses[number + 1]
-    ]
+    effective = [reader for number, reader in enumerate(stack[:place]) if reader.writes & uses[number + 1]]
+    readers = [_operator_name(reader) for reader in effective if name in reader.reads]
     if name in views[place + 1] and not readers:
         return
     repair = (
@@ -189,9 +184,7 @@ def _refuse_partial_credit(stack: Sequence[OperatorContract], place: int) -> Non
 def _refuse_shaped_verdicts(stack: Sequence[OperatorContract], place: int) -> None:
     """Refuse an operator of rewards of one and zero where an operator has made other numbers of them."""
     operator, binary = stack[place], stack[place].name_binary_operator()
-    shaping = next(
-        (neighbour for neighbour in stack if "rewards" in neighbour.writes and neighbour is not operator), None
-    )
+    shaping = next((shaper for shaper in stack if "rewards" in shaper.writes and shaper is not operator), None)
     if shaping is not None and "rewards" in operator.reads and binary:
         raise StackError(
             f"{binary} takes rewards of one for right and zero for wrong, and "

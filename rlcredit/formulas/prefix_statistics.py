@@ -29,16 +29,7 @@ def prefix_statistics(surprisals: Tensor) -> Tensor:
     history = torch.cat([torch.zeros_like(surprisals[:, :1]), surprisals[:, :-1]], 1).float()
     length = torch.arange(history.shape[1], device=history.device).expand(history.shape) / LENGTH_UNIT
     surprises = (history > SURPRISE_NATS).cumsum(1).float()
-    return torch.stack(
-        [
-            history,
-            running_sums(history),
-            history.cummax(1).values,
-            surprises,
-            length,
-        ],
-        -1,
-    )
+    return torch.stack([history, running_sums(history), history.cummax(1).values, surprises, length], -1)
 
 
 def extended_statistics(statistics: Tensor, surprisals: Tensor) -> Tensor:

@@ -54,10 +54,7 @@ def companion_sums(
 
     """
     place = torch.arange(mask.shape[1] + 1, dtype=torch.int32, device=mask.device)
-    ids, peer_ids = (
-        completion_ids.where(mask, -1),
-        completion_ids.where(mask, -2),
-    )  # padding differs from everything
+    ids, peer_ids = completion_ids.where(mask, -1), completion_ids.where(mask, -2)  # padding differs from everything
     prefix_sums: list[tuple[Tensor, Tensor]] = []
     for companions in companion_rows(len(mask), group_size, mask.device):
         differs = pad(ids != peer_ids[companions], (0, 1), value=True)
