@@ -10,7 +10,7 @@ from collections import Counter
 import torch
 from tiny_traces import CHAIN_SUM
 
-from callbacks.planning.strategic_grams import PHRASES
+from callbacks.planning.strategic_grams import PLANNING_PHRASES
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
@@ -23,7 +23,7 @@ from rlcredit.verification.verifiers import Verdict
 
 def strategic_share(rows: list[list[str]]) -> float:
     """Return the share of tokens that lie inside one of the 18 strategic phrases."""
-    marked = [mask_from_spans(pieces, phrase_spans("".join(pieces), PHRASES)) for pieces in rows]
+    marked = [mask_from_spans(pieces, phrase_spans("".join(pieces), PLANNING_PHRASES)) for pieces in rows]
     return torch.cat(marked).float().mean().item()
 
 

@@ -23,11 +23,11 @@ import torch
 from scipy.cluster.vq import kmeans2
 
 from rlcredit.cli.quiet_libraries import silence_libraries
-from rlcredit.formulas.spans import APOSTROPHE
+from rlcredit.formulas.spans import APOSTROPHE_PATTERN
 from rlcredit.policy.model_loading import load_sentence_encoder
 
 LENGTHS = (3, 4, 5)
-WORD = rf"[^\W\d_]+(?:{APOSTROPHE}[^\W\d_]+)*"
+WORD = rf"[^\W\d_]+(?:{APOSTROPHE_PATTERN}[^\W\d_]+)*"
 PROSE = re.compile(rf"{WORD}(?:[ ,-]+{WORD})*")
 """Words in a row, with nothing but spaces, commas and hyphens between them."""
 
@@ -42,7 +42,7 @@ def extract_grams(text: str) -> set[str]:
     """
     grams: set[str] = set()
     for run in PROSE.findall(text.lower()):
-        words = [re.sub(APOSTROPHE, "'", word) for word in re.findall(WORD, run)]
+        words = [re.sub(APOSTROPHE_PATTERN, "'", word) for word in re.findall(WORD, run)]
         grams.update(" ".join(words[i : i + n]) for n in LENGTHS for i in range(len(words) - n + 1))
     return grams
 

@@ -26,7 +26,7 @@ import callbacks
 import rlcredit.losses
 from rlcredit.cli.new_operator import render_operator
 from rlcredit.credit.catalogue import find_operator_classes
-from rlcredit.credit.rollout import FACTS, FIELDS, Rollout
+from rlcredit.credit.rollout import FACT_FIELDS, ROLLOUT_FIELDS, Rollout
 from rlcredit.losses import PolicyLoss
 from rlcredit.pages.tables import Table
 from rlcredit.training.metric_glossary import METRIC_MEANINGS
@@ -176,11 +176,11 @@ def render_rollout_fields() -> str:
         p.arg_name: render_one_line(p.description or "") for p in parse_parameters(inspect.getdoc(Rollout) or "")
     }
     rows = []
-    for name in sorted(FIELDS, key=lambda each: (each not in FACTS, list(described).index(each))):
+    for name in sorted(ROLLOUT_FIELDS, key=lambda each: (each not in FACT_FIELDS, list(described).index(each))):
         text, _, neutral = described[name].partition("; neutral: ")
         shape = re.search(r", `(\([^`]*\))`(?: (\w+))?", text)
         meaning = text.replace(shape[0], "") if shape else text
-        written = "-" if name in FACTS else neutral.rstrip(".") or describe_neutral_default(name)
+        written = "-" if name in FACT_FIELDS else neutral.rstrip(".") or describe_neutral_default(name)
         rows.append(
             (f"`{name}`", f"`{shape[1]}` {shape[2] or ''}".strip() if shape else "-", meaning.rstrip("."), written)
         )

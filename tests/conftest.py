@@ -1,7 +1,9 @@
-"""Fixtures: a small rollout, the embedded policy, and a short training run."""
+"""Fixtures: a small rollout, the embedded policy, and a short training run.
+
+Fixtures import Lightning and models themselves, so that tests of formulas begin at once.
+"""
 
 import copy
-import functools
 import gc
 import os
 import shutil
@@ -10,37 +12,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from lightning.pytorch import Callback, Trainer, seed_everything
-from small_policies import load_with_random_adapter
-from tiny_traces import CHAIN_SUM
 
-from callbacks.episode.grpo import GRPO
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.rollout import Rollout
-from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.decoding.sampling import Sampling
-from rlcredit.policy.policy import Policy
-from rlcredit.record.mlflow_client import make_mlflow_database
-from rlcredit.tasks import ReasoningGym
-from rlcredit.training.module import PolicyModule
 
+gc.disable()  # until all tests are collected: what is imported stays
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs that tests start share the cores with other tests
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started this with Ctrl-C ignored,
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and nohup with hangups
 silence_libraries()
 THREADS = 1  # more are slower, the more so where other work goes on
 torch.set_num_threads(THREADS)
-
-MODULE = (
-    *("micro_batch_size", "loss", "policy", "updates_per_rollout", "minibatches", "dynamic_sampling"),
-    *("optimizer", "scheduler", "skip_not_finite", "sampler_tolerance", "mismatch_cap", "seed", "validation_seed"),
-)
-"""Arguments of the fixture ``fit`` that are the module's; unknown ones are the trainer's."""
 
 
 @dataclass
@@ -149,6 +137,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_collection_finish() -> None:
     """Look through nothing that is imported when garbage is collected; libraries ask for that often."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -164,101 +153,40 @@ def rollout() -> Rollout:
 
 
 @pytest.fixture(scope="session")
-def policy() -> Policy:
+def policy() -> Any:
     """The embedded policy with an adapter that does something; tests must not train it."""
+    from small_policies import load_with_random_adapter
+
+    from rlcredit.policy.policy import Policy
+
     return load_with_random_adapter(Policy())
 
 
 @pytest.fixture(scope="session")
-def task() -> ReasoningGym:
+def task() -> Any:
+    """Questions that are generated once."""
+    from tiny_traces import CHAIN_SUM
+
+    from rlcredit.tasks import ReasoningGym
+
     questions = ReasoningGym("chain_sum", CHAIN_SUM, train_size=256, validation_size=64, prompts_per_step=4)
     questions.setup()
     return questions
 
 
-@functools.cache
-def shared_task(prompts: int) -> ReasoningGym:
-    """Return the task of short runs, which share its questions and the process that judges answers."""
-    return ReasoningGym("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=prompts)
-
-
-@dataclass
-class ShortRun:
-    """What a short training run leaves behind."""
-
-    module: PolicyModule
-    history: list[dict[str, float]]
-
-    @property
-    def losses(self) -> list[float]:
-        return [step["train/loss"] for step in self.history]
-
-    @property
-    def adapter(self) -> dict[str, torch.Tensor]:
-        return {k: v.detach().clone() for k, v in self.module.named_parameters() if v.requires_grad}
-
-
-class StepMetrics(Callback):
-    """Keep the metrics of every step."""
-
-    def __init__(self) -> None:
-        self.steps = []
-
-    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx) -> None:
-        self.steps.append({name: float(value) for name, value in trainer.callback_metrics.items()})
-
-
 @pytest.fixture
-def fit(tmp_path) -> Callable[..., ShortRun]:
-    """Train the embedded policy for a few steps."""
+def fit(tmp_path) -> Callable[..., Any]:
+    """Train the embedded policy for a few steps; see :func:`tests.training_runs.train_policy`."""
+    from tests.training_runs import train_policy
 
-    def run(
-        steps=2,
-        stack=None,
-        lr=1e-3,
-        prompts=2,
-        completions=8,
-        max_tokens=48,
-        decode=None,
-        task=None,
-        engine=None,
-        **trainer,
-    ):
-        ckpt_path = trainer.pop("ckpt_path", None)
-        module_args = {"optimizer": partial(torch.optim.AdamW, lr=lr, weight_decay=0.0)}
-        module_args |= {key: trainer.pop(key) for key in MODULE if key in trainer}
-        seed_everything(0, verbose=False)
-        module = PolicyModule(
-            sampling=Sampling(completions=completions, max_tokens=max_tokens),
-            validation=Sampling(completions=4, max_tokens=96),
-            engine=engine or InProcessEngine(decode),
-            **module_args,
-        )
-        data = task or shared_task(prompts)
-        history = StepMetrics()
-        Trainer(
-            **{
-                "max_steps": steps,
-                "accelerator": "cpu",
-                "logger": False,
-                "limit_val_batches": 0,
-                "enable_checkpointing": False,
-                "enable_progress_bar": False,
-                "enable_model_summary": False,
-                "log_every_n_steps": 1,
-                "default_root_dir": tmp_path,
-                "callbacks": [*([GRPO()] if stack is None else stack), history],
-                **trainer,
-            }
-        ).fit(module, data, ckpt_path=ckpt_path, weights_only=None if ckpt_path is None else True)
-        return ShortRun(module, history.steps)
-
-    return run
+    return partial(train_policy, tmp_path)
 
 
 @pytest.fixture(scope="session")
 def mlflow_template(tmp_path_factory) -> Path:
     """An MLflow database that has its tables, which take seconds to make."""
+    from rlcredit.record.mlflow_client import make_mlflow_database
+
     path = tmp_path_factory.mktemp("tables") / "mlflow.db"
     make_mlflow_database(f"sqlite:///{path}")
     return path

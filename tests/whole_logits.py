@@ -4,13 +4,13 @@ import functools
 
 import torch
 from lightning.pytorch import Callback
+from tiny_traces import CHAIN_SUM
 
 from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.losses import ClippedSurrogate
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verification.verifiers import Verdict
-from tests.conftest import CHAIN_SUM
 
 
 class OneUnjudged(ReasoningGym):

@@ -57,13 +57,13 @@ class AdapterCritic(
 
     def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
         """Take some steps on the cross-entropy of the returns, averaged over tokens."""
-        counted = rollout.judged_mask
-        share = loss = share_of_all(counted)
+        mask = rollout.judged_mask
+        share = loss = share_of_all(mask)
 
-        def compute_loss(rows: Tensor, states: Tensor, others: Sequence[Tensor]) -> Tensor:
-            kept = counted[rows, : states.shape[1]]
-            targets = self.target.shares(returns[rows, : states.shape[1]][kept])
-            return share * cross_entropy(states.float()[kept] @ others[0] + others[1], targets, reduction="sum")
+        def compute_loss(rows: Tensor, states: Tensor, head: Sequence[Tensor]) -> Tensor:
+            token_mask = mask[rows, : states.shape[1]]
+            targets = self.target.shares(returns[rows, : states.shape[1]][token_mask])
+            return share * cross_entropy(states.float()[token_mask] @ head[0] + head[1], targets, reduction="sum")
 
         adapter = SecondAdapter.restore_or_create(self.adapter, self, rollout, self.target.bins)
         for _ in range(self.rounds):

@@ -58,8 +58,8 @@ class HeadCritic(FeatureCritic, state="network replay", usual=True):
 
     def fit(self, features: Tensor, returns: Tensor, noise: torch.Generator) -> Tensor:
         """Keep some prefixes of the rollout and fit the network to all that are kept."""
-        kept = torch.randperm(len(features), generator=noise)[: self.prefixes].to(features.device)
-        self.replay = [*self.replay, [features[kept], returns[kept]]][-self.rollouts :]
+        sample = torch.randperm(len(features), generator=noise)[: self.prefixes].to(features.device)
+        self.replay = [*self.replay, [features[sample], returns[sample]]][-self.rollouts :]
         features, returns = map(torch.cat, zip(*self.replay, strict=True))
         if not self.network:
             self.network = vars(ValueNetwork.for_features(features, self.width, self.target.bins, noise))

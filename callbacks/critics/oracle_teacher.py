@@ -36,12 +36,12 @@ class OracleTeacher(
         """Replace; log the tokens decoded, and how far rewards lie from what replaces them."""
         if not self.completions:
             return {}
-        rows, before = rollout.evenly_spaced_rows(self.completions), rollout.oracle.decoded
+        rows, decoded_count = rollout.evenly_spaced_rows(self.completions), rollout.oracle.decoded
         mask = rollout.mask[rows]
         outcomes = rollout.oracle.outcomes(rollout, rows, mask.cpu(), self.samples)
-        told = outcomes.mean(-1)[:, :-1].to(rollout.returns)
+        values = outcomes.mean(-1)[:, :-1].to(rollout.returns)
         returns = rollout.returns.clone()
-        returns[rows] = told.where(mask, returns[rows])
+        returns[rows] = values.where(mask, returns[rows])
         rollout.returns = returns
-        noise = masked_mean((told - rollout.rewards[rows, None]).square(), mask).sqrt()
-        return {"decoded_tokens": float(rollout.oracle.decoded - before), "reward_noise": noise}
+        noise = masked_mean((values - rollout.rewards[rows, None]).square(), mask).sqrt()
+        return {"decoded_tokens": float(rollout.oracle.decoded - decoded_count), "reward_noise": noise}

@@ -79,15 +79,15 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
         mask = rollout.judged_mask
         place = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
         if self.rule == "random":
-            named = (self.run_seed, rollout.step, stream_number("Branches"))
-            allowed = token_uniforms(*named, tuple(mask.shape), rollout.group_size).to(mask.device) < self.rate
+            stream = (self.run_seed, rollout.step, stream_number("Branches"))
+            candidates = token_uniforms(*stream, tuple(mask.shape), rollout.group_size).to(mask.device) < self.rate
         else:
-            allowed = rollout.entropy > (self.level if self.rule == "threshold" else 0)
+            candidates = rollout.entropy > (self.level if self.rule == "threshold" else 0)
         priority = rollout.entropy if self.rule == "entropy_rank" else -place
         forks = self.forks if self.width else 0
-        return fork_places(priority, allowed & mask & (place > 0), forks, self.spacing)
+        return fork_places(priority, candidates & mask & (place > 0), forks, self.spacing)
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Values lie in [0, 1], and so do their baselines."""
         return 1.0 if group_size > 1 or (self.forks and self.width) else 0.0
 

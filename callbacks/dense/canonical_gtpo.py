@@ -39,8 +39,8 @@ def canonical_gtpo_advantages(
         Shape ``(B, T)``; zero for completions without a verdict.
 
     """
-    shaped, members = shaped_rewards(verdicts, entropy, mask, group_size, alpha1, alpha2, floor)
-    return outcome_normalized(shaped, members, norm_set).to(entropy.dtype)
+    shaped_values, members = shaped_rewards(verdicts, entropy, mask, group_size, alpha1, alpha2, floor)
+    return outcome_normalized(shaped_values, members, norm_set).to(entropy.dtype)
 
 
 class CanonicalGTPO(CreditOperator, reads="correct entropy judged", writes="advantages", rewards="binary"):

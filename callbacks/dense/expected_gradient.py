@@ -51,23 +51,25 @@ class ExpectedGradient(
         weight, mask = self.share * rollout.critic_weight, rollout.judged_mask
         if not weight or rollout.critic is None:
             return {"weight": 0.0, "alternatives": 0.0, "size": 0.0}
-        found = rollout.lookahead.read_alternatives(rollout, self.smallest, self.most)
-        rows, places = found.rows, found.places
+        options = rollout.lookahead.read_alternatives(rollout, self.smallest, self.most)
+        rows, places = options.rows, options.places
         paths = prefix_statistics(-rollout.old_logprobs)[rows, places]
-        behind = rollout.critic.estimate(rollout, rows, found.hidden, extended_statistics(paths, -found.logprobs))
+        next_values = rollout.critic.estimate(
+            rollout, rows, options.hidden, extended_statistics(paths, -options.logprobs)
+        )
         forks, numbers = torch.stack([rows, places]).unique(dim=1, return_inverse=True)
         own_place = tuple(forks)
         following = following_values(rollout.rewards, rollout.values, mask)[own_place]
         weights = expected_gradient_weights(
-            torch.cat([rollout.old_logprobs[own_place], found.logprobs]).exp(),
-            torch.cat([following, behind]),
+            torch.cat([rollout.old_logprobs[own_place], options.logprobs]).exp(),
+            torch.cat([following, next_values]),
             torch.cat([torch.arange(len(following), device=rows.device), numbers]),
             len(following),
         )
-        own, others = weights.split([len(following), len(rows)])
-        credit = torch.zeros_like(rollout.old_logprobs).index_put(own_place, own)
+        sampled_weights, option_weights = weights.split([len(following), len(rows)])
+        credit = torch.zeros_like(rollout.old_logprobs).index_put(own_place, sampled_weights)
         rollout.advantages = weight * credit.where(mask, 0) + (1 - weight) * rollout.advantages
-        credited = WeightedTokens(rows, places, found.tokens, found.logprobs, weight * others)
-        rollout.alternatives = credited.keep(rollout.judged[rows])
-        size = others.abs().sum() / len(mask)
+        weighted_tokens = WeightedTokens(rows, places, options.tokens, options.logprobs, weight * option_weights)
+        rollout.alternatives = weighted_tokens.keep(rollout.judged[rows])
+        size = option_weights.abs().sum() / len(mask)
         return {"weight": weight, "alternatives": len(rows) / len(mask), "size": size}

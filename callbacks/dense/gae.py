@@ -47,8 +47,8 @@ class GAE(
         if self.alpha:
             lam = torch.maximum(lam, 1 - 1 / (self.alpha * lengths))
         if weight:
-            estimated = generalized_advantages(rollout.rewards, rollout.values, mask, lam)
-            rollout.advantages = weight * estimated + (1 - weight) * rollout.advantages
+            estimates = generalized_advantages(rollout.rewards, rollout.values, mask, lam)
+            rollout.advantages = weight * estimates + (1 - weight) * rollout.advantages
         mean = masked_mean(rollout.advantages, mask, dim=-1, keepdim=True)
         deviation = masked_mean((rollout.advantages - mean).square(), mask).sqrt()
         return {"weight": deviation.new_tensor(weight), "lambda_mean": lam.mean(), "deviation_within": deviation}

@@ -52,24 +52,24 @@ class ImplicitReward(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Add; log the loss on this rollout, not seen before, how often the outcome is foreseen, and the size added."""
-        mask, judged = rollout.mask, rollout.judged
-        share, rewards = share_of_all(judged), torch.zeros_like(rollout.old_logprobs)
+        mask, verdict_mask = rollout.mask, rollout.judged
+        share, rewards = share_of_all(verdict_mask), torch.zeros_like(rollout.old_logprobs)
         if not share:
             return {}
 
-        def compute_loss(rows: Tensor, states: Tensor, others: Sequence[Tensor]) -> Tensor:
+        def compute_loss(rows: Tensor, states: Tensor, extra_weights: Sequence[Tensor]) -> Tensor:
             width = states.shape[1]
             logprobs = rollout.lookahead.score_tokens(rollout, rows, states)
             ratio = (logprobs - rollout.ref_logprobs[rows, :width]).where(mask[rows, :width], 0)
             rewards[rows, :width] = self.beta * ratio.detach()
             totals, outcomes = self.beta * ratio.sum(-1), rollout.correct[rows]
-            kept = judged[rows]
-            return share * binary_cross_entropy_with_logits(totals[kept], outcomes[kept], reduction="sum")
+            row_mask = verdict_mask[rows]
+            return share * binary_cross_entropy_with_logits(totals[row_mask], outcomes[row_mask], reduction="sum")
 
         adapter = SecondAdapter.restore_or_create(self.adapter, self, rollout)
         loss = adapter.improve(rollout, compute_loss, self.rate)
         self.adapter = vars(adapter)
-        added = self.weight * process_returns(rewards, mask, judged, rollout.group_size)
-        rollout.advantages = rollout.advantages + added
+        bonus = self.weight * process_returns(rewards, mask, verdict_mask, rollout.group_size)
+        rollout.advantages = rollout.advantages + bonus
         foreseen = ((rewards.sum(-1) > 0) == (rollout.correct > 0.5)).float()
-        return {"loss": loss, "foreseen": masked_mean(foreseen, judged), "size": masked_mean(added.abs(), mask)}
+        return {"loss": loss, "foreseen": masked_mean(foreseen, verdict_mask), "size": masked_mean(bonus.abs(), mask)}

@@ -98,7 +98,7 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log how many tokens were decoded for it, the value of the prompts, and where credit lies."""
-        mask, before = rollout.mask, rollout.oracle.decoded
+        mask, decoded_count = rollout.mask, rollout.oracle.decoded
         starts = segment_starts(rollout.tokens, rollout.plan_mask if self.cuts == "phrase" else mask, mask, self.cuts)
         if self.train != "none":
             return credit_branches(rollout, places_in_order(starts & rollout.judged_mask), self.samples, self.train)
@@ -109,11 +109,11 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
             credit = optimal_baseline_credit(credit, rollout.old_logprobs)
         rollout.advantages = credit.float()
         return {
-            "decoded_tokens": float(rollout.oracle.decoded - before),
+            "decoded_tokens": float(rollout.oracle.decoded - decoded_count),
             "value": values[:, 0].mean(),
             "credited_fraction": masked_mean((credit != 0).float(), mask),
         }
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """A segment can turn a lost answer into a sure one; the optimal baseline multiplies by unbounded odds."""
         return 1.0 if self.baseline == "value" else math.inf

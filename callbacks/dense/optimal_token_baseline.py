@@ -4,7 +4,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import ROUNDING
+from rlcredit.formulas.groups import ROUNDING_ERROR
 from rlcredit.formulas.masked import masked_mean, masked_sum
 from rlcredit.formulas.uncertainty import squared_score_norm
 
@@ -43,13 +43,13 @@ def optimal_token_advantages(
     """
     alive = (mask & judged[:, None]).view(-1, group_size, mask.shape[-1])
     norms = squared_score_norm(old_logprobs.double(), sum_pi_squared)
-    gathered = norms.where(mask, 0).cumsum(-1).view(alive.shape)
-    rewarded = rewards.double().view(-1, group_size, 1).expand(alive.shape)
-    weight = masked_sum(gathered, alive, dim=1, keepdim=True)
-    weighted = masked_sum(gathered * rewarded, alive, dim=1, keepdim=True) / weight
-    baseline = weighted.where(weight > 0, masked_mean(rewarded, alive, dim=1, keepdim=True))
-    advantages = rewarded - baseline
-    return advantages.where(alive & (advantages.abs() > ROUNDING), 0).view(mask.shape).to(rewards.dtype)
+    energies = norms.where(mask, 0).cumsum(-1).view(alive.shape)
+    row_rewards = rewards.double().view(-1, group_size, 1).expand(alive.shape)
+    weight = masked_sum(energies, alive, dim=1, keepdim=True)
+    baselines = masked_sum(energies * row_rewards, alive, dim=1, keepdim=True) / weight
+    baseline = baselines.where(weight > 0, masked_mean(row_rewards, alive, dim=1, keepdim=True))
+    advantages = row_rewards - baseline
+    return advantages.where(alive & (advantages.abs() > ROUNDING_ERROR), 0).view(mask.shape).to(rewards.dtype)
 
 
 class OptimalTokenBaseline(CreditOperator, reads="judged old_logprobs rewards sum_pi_squared", writes="advantages"):
@@ -68,6 +68,6 @@ class OptimalTokenBaseline(CreditOperator, reads="judged old_logprobs rewards su
         mean = masked_mean(rollout.advantages, rollout.mask, dim=-1, keepdim=True)
         return {"deviation_within": masked_mean((rollout.advantages - mean) ** 2, rollout.mask).sqrt()}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """A baseline lies between the smallest and the largest reward; a single completion is its own."""
         return 1.0 if group_size > 1 else 0.0

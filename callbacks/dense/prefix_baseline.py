@@ -6,7 +6,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import ROUNDING, leave_one_out_deviations
+from rlcredit.formulas.groups import ROUNDING_ERROR, leave_one_out_deviations
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.prefixes import companion_sums
 
@@ -51,7 +51,7 @@ def prefix_baseline_advantages(
     counts, sums = counts[:, :-1], sums[:, :-1]
     weight = (counts / (counts + shrink)).where(counts > 0, 0)
     advantages = flat - weight * (sums / counts.clamp(min=1) - others_mean)
-    return advantages.where(mask & (advantages.abs() > ROUNDING), 0).to(rewards.dtype)
+    return advantages.where(mask & (advantages.abs() > ROUNDING_ERROR), 0).to(rewards.dtype)
 
 
 class PrefixBaseline(CreditOperator, reads="completion_ids judged rewards", writes="advantages"):
@@ -79,12 +79,12 @@ class PrefixBaseline(CreditOperator, reads="completion_ids judged rewards", writ
             prefix_baseline_advantages(rewards, *companions, rollout.mask, size, shrink)
             for shrink in (self.shrink, math.inf)
         )
-        shared, counted = companions[0][:, :-1] > 0, rollout.judged_mask
+        has_companions, verdict_mask = companions[0][:, :-1] > 0, rollout.judged_mask
         return {
-            "shared_fraction": masked_mean(shared.float(), counted),
-            "baseline_shift": masked_mean((rollout.advantages - flat).abs(), counted),
+            "shared_fraction": masked_mean(has_companions.float(), verdict_mask),
+            "baseline_shift": masked_mean((rollout.advantages - flat).abs(), verdict_mask),
         }
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """A baseline lies between the smallest and the largest reward; a single completion has none."""
         return 1.0 if group_size > 1 else 0.0

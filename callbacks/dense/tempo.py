@@ -4,7 +4,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import ROUNDING, group_deviations, group_std
+from rlcredit.formulas.groups import ROUNDING_ERROR, group_deviations, group_std
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.prefixes import companion_sums, prefix_values
 
@@ -40,9 +40,9 @@ def tempo_advantages(rewards: Tensor, values: Tensor, mask: Tensor, group_size: 
     """
     deviations, _ = group_deviations(rewards, group_size)
     differences = values.diff(dim=-1)
-    raised = deviations.view(-1, 1) + differences.where(differences.abs() > ROUNDING, 0)
+    credit = deviations.view(-1, 1) + differences.where(differences.abs() > ROUNDING_ERROR, 0)
     scale = (group_std(rewards, group_size) + 1e-6).repeat_interleave(group_size, 0)
-    return (raised / scale).where(mask & ~rewards.isnan()[:, None], 0).to(rewards.dtype)
+    return (credit / scale).where(mask & ~rewards.isnan()[:, None], 0).to(rewards.dtype)
 
 
 class TEMPO(CreditOperator, reads="completion_ids judged rewards", writes="advantages"):
@@ -54,16 +54,16 @@ class TEMPO(CreditOperator, reads="completion_ids judged rewards", writes="advan
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log the share of tokens whose prefix is shared, and of those at which the value changes."""
-        mask, counted, size = rollout.mask, rollout.judged_mask, rollout.group_size
+        mask, verdict_mask, size = rollout.mask, rollout.judged_mask, rollout.group_size
         counts, sums = companion_sums(rollout.rewards, rollout.judged, rollout.completion_ids, mask, size)
         values = prefix_values(rollout.rewards, counts, sums, mask)
         rollout.advantages = tempo_advantages(rollout.judged_rewards, values, mask, size)
-        changes = values.diff(dim=-1).abs() > ROUNDING
+        changes = values.diff(dim=-1).abs() > ROUNDING_ERROR
         return {
-            "shared_fraction": masked_mean((counts[:, :-1] > 0).float(), counted),
-            "changed_fraction": masked_mean(changes.float(), counted),
+            "shared_fraction": masked_mean((counts[:, :-1] > 0).float(), verdict_mask),
+            "changed_fraction": masked_mean(changes.float(), verdict_mask),
         }
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Both terms are largest for one right of G whose first token nobody else chose."""
         return 2 * (group_size - 1) / group_size**0.5

@@ -58,11 +58,11 @@ class BatchNormalization(CreditOperator, reads="judged advantages", writes="adva
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Standardise; log the largest advantage, and the share of tokens that counted."""
-        counted = rollout.judged_mask
+        verdict_mask = rollout.judged_mask
         if self.zero_variance == "exclude":
             deviations, _ = group_deviations(rollout.judged_rewards, rollout.group_size)
-            varied = deviations.any(-1).repeat_interleave(rollout.group_size)
-            counted = counted & varied[:, None]
-        rollout.advantages = batch_normalized_advantages(rollout.advantages, counted)
+            varied_rows = deviations.any(-1).repeat_interleave(rollout.group_size)
+            verdict_mask = verdict_mask & varied_rows[:, None]
+        rollout.advantages = batch_normalized_advantages(rollout.advantages, verdict_mask)
         largest = rollout.advantages.where(rollout.mask, 0).abs().max()
-        return {"advantage_max": largest, "counted_fraction": masked_mean(counted.float(), rollout.mask)}
+        return {"advantage_max": largest, "counted_fraction": masked_mean(verdict_mask.float(), rollout.mask)}

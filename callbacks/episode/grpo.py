@@ -54,6 +54,6 @@ class GRPO(CreditOperator, reads="judged rewards", writes="advantages"):
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Mean-only: (G - 1) / G, for one right or one wrong of G; divided by the deviation, that times sqrt(G)."""
         return (group_size - 1) / group_size * (group_size**0.5 if self.normalize_std else 1)

@@ -40,9 +40,9 @@ def grpo_s_advantages(
 
     """
     means = masked_mean(entropy, mask, dim=-1, keepdim=True)
-    every = mask.any(-1, keepdim=True)
-    shaped, members = shaped_rewards(verdicts, means, every, group_size, beta1, beta2, floor)
-    return outcome_normalized(shaped, members, norm_set).squeeze(-1).to(entropy.dtype)
+    row_mask = mask.any(-1, keepdim=True)
+    shaped_values, members = shaped_rewards(verdicts, means, row_mask, group_size, beta1, beta2, floor)
+    return outcome_normalized(shaped_values, members, norm_set).squeeze(-1).to(entropy.dtype)
 
 
 class GRPOS(CreditOperator, reads="correct entropy judged", writes="advantages", rewards="binary"):

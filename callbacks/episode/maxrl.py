@@ -54,6 +54,6 @@ class MaxRL(CreditOperator, reads="correct judged", writes="advantages", rewards
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """One success among G gets G - 1."""
         return group_size - 1

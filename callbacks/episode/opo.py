@@ -4,7 +4,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import ROUNDING, group_deviations
+from rlcredit.formulas.groups import ROUNDING_ERROR, group_deviations
 from rlcredit.formulas.masked import masked_sum
 
 
@@ -31,9 +31,9 @@ def length_weighted_baselines(rewards: Tensor, lengths: Tensor, group_size: int)
 
     """
     groups, weights = rewards.view(-1, group_size).double(), lengths.view(-1, group_size).double()
-    judged = ~groups.isnan()
-    total = masked_sum(weights, judged, dim=-1, keepdim=True)
-    return masked_sum(weights * groups, judged, dim=-1, keepdim=True) / total.clamp(min=1)
+    verdict_mask = ~groups.isnan()
+    total = masked_sum(weights, verdict_mask, dim=-1, keepdim=True)
+    return masked_sum(weights * groups, verdict_mask, dim=-1, keepdim=True) / total.clamp(min=1)
 
 
 def opo_advantages(rewards: Tensor, lengths: Tensor, group_size: int) -> Tensor:
@@ -57,7 +57,7 @@ def opo_advantages(rewards: Tensor, lengths: Tensor, group_size: int) -> Tensor:
     deviations = (
         rewards.double().view(-1, group_size) - length_weighted_baselines(rewards, lengths, group_size)
     ).flatten()
-    return deviations.where(deviations.abs() > ROUNDING, 0).to(rewards.dtype)
+    return deviations.where(deviations.abs() > ROUNDING_ERROR, 0).to(rewards.dtype)
 
 
 class OPO(CreditOperator, reads="judged rewards", writes="advantages"):
@@ -73,6 +73,6 @@ class OPO(CreditOperator, reads="judged rewards", writes="advantages"):
         shift = (length_weighted_baselines(rewards, lengths, size) - means).abs().mean()
         return {"advantage_max": advantages.abs().max(), "baseline_shift": shift}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """A baseline lies between the smallest and the largest reward; a single completion is its own."""
         return 1.0 if group_size > 1 else 0.0

@@ -44,11 +44,11 @@ def pass_at_k_advantages(rewards: Tensor, group_size: int, k: int) -> Tensor:
     return (deviations * _pass_at_k_factor(mean, judged_counts(rewards, group_size), k)).flatten().to(rewards.dtype)
 
 
-def _pass_at_k_factor(mean: Tensor, judged: Tensor, k: int) -> Tensor:
+def _pass_at_k_factor(mean: Tensor, counts: Tensor, k: int) -> Tensor:
     """Right and wrong alike get their deviation times this; zero for fewer than k; all of shape ``(P, 1)``."""
-    later = torch.arange(1, k, device=mean.device)  # C(n-1, k-1) / C(G-1, k-1), factor by factor
-    failing = (judged * (1 - mean) - later).clamp(min=0) / (judged - later).clamp(min=1)
-    others_fail = failing.prod(-1, keepdim=True).where(judged >= k, 0)
+    numbers = torch.arange(1, k, device=mean.device)  # C(n-1, k-1) / C(G-1, k-1), factor by factor
+    failing = (counts * (1 - mean) - numbers).clamp(min=0) / (counts - numbers).clamp(min=1)
+    others_fail = failing.prod(-1, keepdim=True).where(counts >= k, 0)
     fail = (1 - mean) * others_fail
     return others_fail / ((fail * (1 - fail)).clamp(min=0).sqrt() + 1e-6)
 
@@ -71,17 +71,17 @@ class PassAtK(CreditOperator, reads="correct judged", writes="advantages", rewar
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """The largest over all numbers of right ones among all numbers of judged ones."""
-        judged = torch.arange(1.0, group_size + 1).double().repeat(group_size)[:, None]
-        mean = (torch.arange(group_size).repeat_interleave(group_size)[:, None] / judged).clamp(max=1)
+        counts = torch.arange(1.0, group_size + 1).double().repeat(group_size)[:, None]
+        mean = (torch.arange(group_size).repeat_interleave(group_size)[:, None] / counts).clamp(max=1)
         return (
-            (_pass_at_k_factor(mean, judged, self.k) * torch.maximum(mean, 1 - mean).where(mean % 1 > 0, 0))
+            (_pass_at_k_factor(mean, counts, self.k) * torch.maximum(mean, 1 - mean).where(mean % 1 > 0, 0))
             .max()
             .item()
         )
 
-    def notice(self, above: float, group_size: int) -> str | None:
+    def notice(self, limit: float, group_size: int) -> str | None:
         """With k = G every group is one sample, and there is nothing to compare."""
         return (
             f"PassAtK(k={self.k}) gives no credit to groups of {group_size}. Lower k." if self.k == group_size else None

@@ -45,6 +45,6 @@ class RLOO(CreditOperator, reads="judged rewards", writes="advantages"):
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """The only right or the only wrong one of a group gets 1."""
         return rloo_advantages(torch.eye(group_size)[0], group_size).abs().max().item()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def overlong_penalty(lengths: Tensor, max_tokens: int, cache: int) -> Tensor:
-    r"""Return how much reward a completion loses for its length.
+    r"""Return the reward that a completion loses for its length.
 
     .. math:: 0 \text{ up to } L_{max} - L_{cache}, \qquad \frac{(L_{max} - L_{cache}) - L}{L_{cache}}
         \text{ up to } L_{max}, \qquad -1 \text{ beyond}

@@ -11,7 +11,7 @@ from rlcredit.formulas.groups import group_deviations
 
 
 def softmax_advantages(rewards: Tensor, judged: Tensor, group_size: int, tau: float) -> Tensor:
-    r"""Return how much more than an equal share each completion has of its group's softmax.
+    r"""Return the share of its group's softmax that each completion has beyond an equal one.
 
     .. math:: A_i = G\, \frac{e^{r_i / \tau}}{\sum_j e^{r_j / \tau}} - 1
 
@@ -35,10 +35,10 @@ def softmax_advantages(rewards: Tensor, judged: Tensor, group_size: int, tau: fl
 
     """
     deviations, _ = group_deviations(rewards.where(judged, torch.nan), group_size)
-    known = judged.view(-1, group_size)
-    shares = (deviations / tau).masked_fill(~known, -math.inf).softmax(-1)
-    differ = known & ((deviations != 0) & known).any(-1, keepdim=True)
-    advantages = (known.sum(-1, keepdim=True) * shares - 1).where(differ, 0)
+    verdict_mask = judged.view(-1, group_size)
+    shares = (deviations / tau).masked_fill(~verdict_mask, -math.inf).softmax(-1)
+    differ = verdict_mask & ((deviations != 0) & verdict_mask).any(-1, keepdim=True)
+    advantages = (verdict_mask.sum(-1, keepdim=True) * shares - 1).where(differ, 0)
     return advantages.flatten().to(rewards.dtype)
 
 
@@ -62,6 +62,6 @@ class SoftmaxGRPO(CreditOperator, reads="judged rewards", writes="advantages"):
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """One success among G: G / (1 + (G - 1) e^(-1 / tau)) - 1, and no failure beyond it."""
         return group_size / (1 + (group_size - 1) * math.exp(-1 / self.tau)) - 1

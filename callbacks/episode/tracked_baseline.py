@@ -8,7 +8,7 @@ from torch import Tensor
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import gather_over_processes
-from rlcredit.formulas.groups import ROUNDING
+from rlcredit.formulas.groups import ROUNDING_ERROR
 from rlcredit.formulas.masked import masked_sum
 
 
@@ -27,13 +27,13 @@ def prompt_key(prompt_ids: Tensor) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
-def tracked_mean(before: float | None, mean: float, rate: float) -> float:
+def tracked_mean(old_mean: float | None, mean: float, rate: float) -> float:
     r"""Move a tracked mean towards a new one, or begin with it.
 
     .. math:: b_x \leftarrow (1 - \rho)\, b_x + \rho\, \bar r_x
 
     Args:
-        before: Mean tracked so far; None if there is none.
+        old_mean: Mean tracked so far; None if there is none.
         mean: Mean reward of the prompt in this batch.
         rate: Rate in (0, 1]; 1 remembers the last batch only.
 
@@ -42,7 +42,7 @@ def tracked_mean(before: float | None, mean: float, rate: float) -> float:
         (0.5, 0.625)
 
     """
-    return mean if before is None else (1 - rate) * before + rate * mean
+    return mean if old_mean is None else (1 - rate) * old_mean + rate * mean
 
 
 class TrackedBaseline(CreditOperator, reads="judged prompt_ids rewards", writes="advantages", state="means"):
@@ -69,23 +69,24 @@ class TrackedBaseline(CreditOperator, reads="judged prompt_ids rewards", writes=
     def assign(self, rollout: Rollout) -> Metrics:
         """Subtract what was tracked before this batch, then track it; log the share of prompts seen before."""
         rewards = rollout.judged_rewards.view(-1, rollout.group_size).double()
-        judged = ~rewards.isnan()
-        own = [prompt_key(ids) for ids in rollout.prompt_ids[:: rollout.group_size]]
-        facts = (torch.tensor(own, device=rewards.device), masked_sum(rewards, judged, dim=-1), judged.sum(-1))
+        has_verdict = ~rewards.isnan()
+        keys = [prompt_key(ids) for ids in rollout.prompt_ids[:: rollout.group_size]]
+        sums = masked_sum(rewards, has_verdict, dim=-1)
+        facts = (torch.tensor(keys, device=rewards.device), sums, has_verdict.sum(-1))
         totals: dict[int, list[float]] = {}
-        for key, total, count in zip(*(gather_over_processes(each)[0].tolist() for each in facts), strict=True):
-            known = totals.get(key, (0.0, 0))
-            totals[key] = [known[0] + total, known[1] + count]
+        for key, total, count in zip(*(gather_over_processes(fact)[0].tolist() for fact in facts), strict=True):
+            old_total = totals.get(key, (0.0, 0))
+            totals[key] = [old_total[0] + total, old_total[1] + count]
         fresh = {key: total / count for key, (total, count) in totals.items() if count}
-        baselines = rewards.new_tensor([self.means.get(key, fresh.get(key, 0.0)) for key in own])
+        baselines = rewards.new_tensor([self.means.get(key, fresh.get(key, 0.0)) for key in keys])
         deviations = (rewards - baselines[:, None]).flatten()
-        advantages = deviations.where(deviations.abs() > ROUNDING, 0).to(rollout.rewards.dtype)
+        advantages = deviations.where(deviations.abs() > ROUNDING_ERROR, 0).to(rollout.rewards.dtype)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
-        seen = sum(key in self.means for key in own) / len(own)
-        moved = {key: tracked_mean(self.means.get(key), mean, self.rate) for key, mean in fresh.items()}
-        self.means = {**self.means, **moved}
-        return {"seen_fraction": seen, "baseline_mean": baselines.mean(), "tracked_prompts": float(len(self.means))}
+        hits = sum(key in self.means for key in keys) / len(keys)
+        new_means = {key: tracked_mean(self.means.get(key), mean, self.rate) for key, mean in fresh.items()}
+        self.means = {**self.means, **new_means}
+        return {"seen_fraction": hits, "baseline_mean": baselines.mean(), "tracked_prompts": float(len(self.means))}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """A baseline lies between the smallest and the largest reward."""
         return 1.0

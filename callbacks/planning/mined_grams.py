@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rlcredit.training.module import PolicyModule
 
-EMBEDDED = Path(str(files("rlcredit"))) / "tiny" / "grams.json"
+SHIPPED_GRAMS = Path(str(files("rlcredit"))) / "tiny" / "grams.json"
 """Mined from the embedded policy before training; ``scripts/mine_grams.py`` says how."""
 
 
@@ -35,7 +35,7 @@ class MinedGrams(CreditOperator, reads="tokens", writes="plan_mask"):
     def __init__(self, path: str | None = None) -> None:
         super().__init__()
         self.path = path
-        file = EMBEDDED if path is None else Path(path)
+        file = SHIPPED_GRAMS if path is None else Path(path)
         if not file.is_file():
             raise ValueError(f"MinedGrams found no file {file}. Write one with scripts/mine_grams.py.")
         try:

@@ -50,13 +50,13 @@ class RandomPlanner(CreditOperator, reads="step plan_mask", writes="plan_mask"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Rotate; log the share of tokens marked, and how many of them were marked before."""
-        before, length = rollout.plan_mask, rollout.mask.sum(-1)
+        old_mask, length = rollout.plan_mask, rollout.mask.sum(-1)
         shape = (len(rollout.mask), 1)
         noise_stream = stream_number("RandomPlanner", self.seed)
         uniforms = token_uniforms(self.run_seed, rollout.step, noise_stream, shape, rollout.group_size).squeeze(-1)
         shifts = 1 + (uniforms.to(length.device) * (length - 1)).long()
-        rollout.plan_mask = rotated_plan_mask(before, rollout.mask, shifts)
+        rollout.plan_mask = rotated_plan_mask(old_mask, rollout.mask, shifts)
         return {
             **plan_coverage(rollout.plan_mask, rollout.mask),
-            "overlap": masked_mean(before.float(), rollout.plan_mask),
+            "overlap": masked_mean(old_mask.float(), rollout.plan_mask),
         }

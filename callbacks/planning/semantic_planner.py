@@ -16,7 +16,7 @@ from rlcredit.formulas.spans import Span, plan_coverage, plan_mask_from_spans
 if TYPE_CHECKING:
     from lightning.pytorch import LightningModule, Trainer
 
-SENTENCES = Path(str(files("callbacks"))) / "planning" / "anchors.toml"
+ANCHOR_SENTENCES = Path(str(files("callbacks"))) / "planning" / "anchors.toml"
 
 
 def word_windows(text: str, window: int, stride: int) -> list[Span]:
@@ -64,7 +64,7 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
             raise ValueError(f"SemanticPlanner expects window >= stride >= 1 and window >= 3, got {window}, {stride}.")
         self.threshold, self.minimum, self.window, self.stride = threshold, minimum, window, stride
         self.anchors, self.model = anchors, model
-        sentences = PlanningAnchors.from_toml(SENTENCES if anchors is None else Path(anchors))
+        sentences = PlanningAnchors.from_toml(ANCHOR_SENTENCES if anchors is None else Path(anchors))
         self.judge = PlanningClassifier(sentences, threshold, minimum, model)
 
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
@@ -75,10 +75,10 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked, of completions that plan at all, and how many windows were new."""
-        texts, encoded = ["".join(pieces) for pieces in rollout.tokens], self.judge.encoded
+        texts, encoded_count = ["".join(pieces) for pieces in rollout.tokens], self.judge.encoded
         planning_spans = self.planning_spans(texts, rollout.mask.device)
         rollout.plan_mask = plan_mask_from_spans(rollout.tokens, planning_spans, rollout.mask)
-        return {**plan_coverage(rollout.plan_mask, rollout.mask), "encoded": self.judge.encoded - encoded}
+        return {**plan_coverage(rollout.plan_mask, rollout.mask), "encoded": self.judge.encoded - encoded_count}
 
     def planning_spans(self, texts: Sequence[str], device: torch.device) -> list[list[Span]]:
         """Return the windows of every text that plan; ``judge.load_encoder`` has read the encoder.

@@ -4,7 +4,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.spans import phrase_plan_mask, plan_coverage
 
-PHRASES = (
+PLANNING_PHRASES = (
     *("wait let me", "let me think", "on second thought"),  # hesitation
     *("let me check", "let me verify", "is this right", "double check"),  # verification
     *("try another approach", "go back and", "start over", "that's not right", "that doesn't work"),  # backtracking
@@ -35,6 +35,6 @@ class StrategicGrams(CreditOperator, reads="tokens", writes="plan_mask", usual=T
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked and of completions that plan at all."""
-        phrases = PHRASES if self.phrases is None else self.phrases
+        phrases = PLANNING_PHRASES if self.phrases is None else self.phrases
         rollout.plan_mask = phrase_plan_mask(rollout.tokens, phrases, rollout.mask)
         return plan_coverage(rollout.plan_mask, rollout.mask)

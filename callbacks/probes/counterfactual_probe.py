@@ -14,7 +14,7 @@ from rlcredit.base.plot_style import draw_angle_matrix
 from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.operator import CreditOperator
-from rlcredit.credit.rollout import FACTS, Rollout
+from rlcredit.credit.rollout import FACT_FIELDS, Rollout
 from rlcredit.credit.stack import CreditStack
 from rlcredit.credit.stack_checks import check_stack
 from rlcredit.formulas.gradient_vectors import vector_agreement
@@ -23,7 +23,7 @@ from rlcredit.training.credit_gradients import compute_credit_gradients, predict
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
-REAL = "this_stack"
+PRESENT_STACK = "this_stack"
 
 
 class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages step", state="states", costly=True):
@@ -45,21 +45,21 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
         super().__init__()
         self.stacks = stacks or {}
         self.every_n_steps = self.require_interval(every_n_steps)
-        if REAL in self.stacks:
-            raise ValueError(f"CounterfactualProbe calls the stack above it {REAL!r}. Choose another name.")
+        if PRESENT_STACK in self.stacks:
+            raise ValueError(f"CounterfactualProbe calls the stack above it {PRESENT_STACK!r}. Choose another name.")
         for name, stack in self.stacks.items():
             try:
                 check_stack(stack)
             except StackError as error:
                 raise ValueError(f"CounterfactualProbe, stack {name}: {error}") from None
-        self.reads = self.reads.union(*(op.reads & FACTS for stack in self.stacks.values() for op in stack))
+        self.reads = self.reads.union(*(op.reads & FACT_FIELDS for stack in self.stacks.values() for op in stack))
         self.others: dict[str, Credit] = {}
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Stacks by their operators' arguments, as a checkpoint stores them."""
-        listed = {name: [(type(op).__name__, op.arguments) for op in stack] for name, stack in self.stacks.items()}
-        return {"stacks": listed, "every_n_steps": self.every_n_steps}
+        contents = {name: [(type(op).__name__, op.arguments) for op in stack] for name, stack in self.stacks.items()}
+        return {"stacks": contents, "every_n_steps": self.every_n_steps}
 
     @property
     def states(self) -> dict[str, list[dict[str, Any]]]:
@@ -67,16 +67,16 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
         return {name: [{key: getattr(op, key) for key in op.state} for op in ops] for name, ops in self.stacks.items()}
 
     @states.setter
-    def states(self, saved: dict[str, list[dict[str, Any]]]) -> None:
+    def states(self, states_of_stacks: dict[str, list[dict[str, Any]]]) -> None:
         for name, operators in self.stacks.items():
-            for operator, state in zip(operators, saved[name], strict=True):
+            for operator, state in zip(operators, states_of_stacks[name], strict=True):
                 for key, value in state.items():
                     setattr(operator, key, value)
 
     def name_binary_operator(self) -> str | None:
         """Return the first operator of the other stacks that takes rewards of one and zero only."""
-        named = (operator.name_binary_operator() for operator in itertools.chain(*self.stacks.values()))
-        return next((f"{name} of CounterfactualProbe" for name in named if name), None)
+        names = (operator.name_binary_operator() for operator in itertools.chain(*self.stacks.values()))
+        return next((f"{name} of CounterfactualProbe" for name in names if name), None)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Hand the run's seed on."""
@@ -86,27 +86,28 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
 
     def assign(self, rollout: Rollout) -> dict[str, float]:
         """Let every other stack assign its own credit."""
-        apart = copy.copy(rollout)
+        twin = copy.copy(rollout)
         if "oracle" in self.reads:
-            apart.oracle = rollout.oracle.with_own_cache()  # else this stack would use what the others have decoded
-        assigned = {name: CreditStack(stack).assign(apart) for name, stack in self.stacks.items()}
-        self.others = {name: other.credit for name, other in assigned.items()}
-        rollout.token_counts.add(decoded_by_probes=sum(other.token_counts.decoded for other in assigned.values()))
+            twin.oracle = rollout.oracle.with_own_cache()  # else this stack would use what the others have decoded
+        ledgers = {name: CreditStack(stack).assign(twin) for name, stack in self.stacks.items()}
+        self.others = {name: ledger.credit for name, ledger in ledgers.items()}
+        rollout.token_counts.add(decoded_by_probes=sum(ledger.token_counts.decoded for ledger in ledgers.values()))
         return PeriodicMeasurement.assign(self, rollout)
 
     def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
         """Compare every pair of stacks."""
         rows = len(rollout.mask)
-        credits = {REAL: credit, **{name: other.first_rows(rows) for name, other in self.others.items()}}
+        credits = {PRESENT_STACK: credit}
+        credits |= {name: ledger.first_rows(rows) for name, ledger in self.others.items()}
         vectors = {"raw": compute_credit_gradients(trainer, module, rollout, list(credits.values()))}
         if steps := predict_optimizer_steps(trainer, module, vectors["raw"]):
             vectors["preconditioned"] = [step.preconditioned for step in steps]
         metrics, degrees = {}, {kind: np.zeros((len(credits), len(credits))) for kind in vectors}
         for kind, stack_vectors in vectors.items():
-            for (i, first), (j, second) in itertools.combinations(enumerate(credits), 2):
+            for (i, one_name), (j, other_name) in itertools.combinations(enumerate(credits), 2):
                 comparison = vector_agreement(stack_vectors[i], stack_vectors[j])
                 degrees[kind][i, j] = degrees[kind][j, i] = comparison["degrees"]
-                pair = f"{first}_vs_{second}_{kind}"
+                pair = f"{one_name}_vs_{other_name}_{kind}"
                 metrics |= {f"{pair}_{name}": comparison[name] for name in ("degrees", "cosine", "norm_ratio")}
         self._publish_table(trainer, rollout.step, list(credits), degrees, metrics)
         return metrics
@@ -117,8 +118,8 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
     ) -> None:
         path = make_run_folder(trainer) / "probes"
         picture, table = (path / f"{self.label}_step_{step:06d}.{ending}" for ending in ("png", "json"))
-        raw, *rest = degrees.items()
+        raw, *means = degrees.items()
         with warn_on_write_error(picture):
-            draw_angle_matrix(names, raw, rest[0] if rest else raw, f"angles between gradients, step {step}", picture)
+            draw_angle_matrix(names, raw, means[0] if means else raw, f"angles between gradients, step {step}", picture)
             publish_file(trainer, picture, "probes")
         publish_text(trainer, f"probes/{table.name}", json.dumps(metrics, indent=1))

@@ -22,8 +22,8 @@ def local_maxima(values: Tensor, mask: Tensor) -> Tensor:
         tensor([[False,  True, False,  True]])
 
     """
-    inside = pad(values.where(mask, -float("inf")), (1, 1), value=-float("inf"))
-    return mask & (values > inside[:, :-2]) & (values > inside[:, 2:])
+    padded_values = pad(values.where(mask, -float("inf")), (1, 1), value=-float("inf"))
+    return mask & (values > padded_values[:, :-2]) & (values > padded_values[:, 2:])
 
 
 class DecisionPivots(CreditOperator, reads="entropy"):
@@ -42,4 +42,4 @@ class DecisionPivots(CreditOperator, reads="entropy"):
             "strong_fraction": standard > 1,
             "transient_fraction": pivots & local_maxima(rollout.entropy, rollout.mask),
         }
-        return {name: masked_mean(where.float(), rollout.mask) for name, where in kinds.items()}
+        return {name: masked_mean(selection.float(), rollout.mask) for name, selection in kinds.items()}

@@ -33,8 +33,8 @@ def exponential_law(sums: Tensor) -> tuple[float, float, float]:
         return 0.0, 0.0, 0.0
     slope = (count * xy - x * y) / spread
     total = count * yy - y * y
-    explained = slope**2 * spread / total if total > 0 else 0.0
-    return -slope, (y - slope * x) / count, explained
+    share = slope**2 * spread / total if total > 0 else 0.0
+    return -slope, (y - slope * x) / count, share
 
 
 class EntropyCollapse(

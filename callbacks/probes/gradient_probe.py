@@ -15,14 +15,14 @@ from rlcredit.training.credit_gradients import compute_credit_gradients, predict
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
-PART = re.compile(r"layers\.(\d+)\.|lora_([AB])\.")
+PARAMETER_PART = re.compile(r"layers\.(\d+)\.|lora_([AB])\.")
 
 
 def split_gradient(vector: Vector) -> dict[str, Vector]:
     """Return a gradient cut by layer, and by the A and B matrices of LoRA."""
     vectors: dict[str, dict[str, Tensor]] = {}
     for name, values in vector.items():
-        for layer, matrix in PART.findall(name):
+        for layer, matrix in PARAMETER_PART.findall(name):
             vectors.setdefault(f"layer_{layer}" if layer else f"lora_{matrix}", {})[name] = values
     return dict(sorted(vectors.items()))
 
@@ -50,16 +50,16 @@ class GradientProbe(PeriodicMeasurement, CreditOperator, reads="advantages step"
         """Compare."""
         mean = masked_mean(rollout.advantages, rollout.mask, dim=-1, keepdim=True).expand(rollout.mask.shape)
         raw = compute_credit_gradients(trainer, module, rollout, [credit, rollout.credit, Credit(mean)])
-        above, whole, averaged = raw
-        metrics = {f"raw_{name}": value for name, value in vector_agreement(above, whole).items()}
-        metrics["rescaling_degrees"] = vector_agreement(above, averaged)["degrees"]
-        metrics["selection_degrees"] = vector_agreement(averaged, whole)["degrees"]
-        compared = {"raw": (above, whole)}
-        if steps := predict_optimizer_steps(trainer, module, [above, whole]):
+        gradient_above, whole, mean_gradient = raw
+        metrics = {f"raw_{name}": value for name, value in vector_agreement(gradient_above, whole).items()}
+        metrics["rescaling_degrees"] = vector_agreement(gradient_above, mean_gradient)["degrees"]
+        metrics["selection_degrees"] = vector_agreement(mean_gradient, whole)["degrees"]
+        pairs = {"raw": (gradient_above, whole)}
+        if steps := predict_optimizer_steps(trainer, module, [gradient_above, whole]):
             for kind in ("preconditioned", "change"):
-                compared[kind] = (getattr(steps[0], kind), getattr(steps[1], kind))
-                metrics |= {f"{kind}_{name}": value for name, value in vector_agreement(*compared[kind]).items()}
-        for kind, (vector, reference) in compared.items():
+                pairs[kind] = (getattr(steps[0], kind), getattr(steps[1], kind))
+                metrics |= {f"{kind}_{name}": value for name, value in vector_agreement(*pairs[kind]).items()}
+        for kind, (vector, reference) in pairs.items():
             references = split_gradient(reference)
             for part, part_vector in split_gradient(vector).items():
                 metrics[f"{part}_{kind}_cosine"] = vector_agreement(part_vector, references[part])["cosine"]

@@ -43,9 +43,9 @@ def split_half_cosines(products: Tensor, draws: int, seed: int, resample: bool =
         if resample:
             halves = [random.choice(prompts, half) for prompts in halves]
         counts = [np.bincount(prompts, minlength=len(matrix)) for prompts in halves]
-        across, *within = (a @ matrix @ b for a, b in ((counts[0], counts[1]), *((c, c) for c in counts)))
-        if min(within) > 0:
-            cosines[draw] = across / np.sqrt(within[0] * within[1])
+        across, *inner_products = (a @ matrix @ b for a, b in ((counts[0], counts[1]), *((c, c) for c in counts)))
+        if min(inner_products) > 0:
+            cosines[draw] = across / np.sqrt(inner_products[0] * inner_products[1])
     return cosines
 
 

@@ -15,12 +15,12 @@ class PolarityMisalignment(CreditOperator, reads="process advantages"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Return the shares of the tokens that have both a label and credit."""
-        labelled = rollout.mask & (rollout.process != 0) & (rollout.advantages != 0)
-        good, rewarded = rollout.process > 0, rollout.advantages > 0
-        kinds = {"good_but_punished": good & ~rewarded, "bad_but_rewarded": ~good & rewarded}
-        shares = {name: masked_mean(where.float(), labelled) for name, where in kinds.items()}
+        label_mask = rollout.mask & (rollout.process != 0) & (rollout.advantages != 0)
+        good, has_praise = rollout.process > 0, rollout.advantages > 0
+        kinds = {"good_but_punished": good & ~has_praise, "bad_but_rewarded": ~good & has_praise}
+        shares = {name: masked_mean(selection.float(), label_mask) for name, selection in kinds.items()}
         return {
             "misaligned_fraction": sum(shares.values()),
             **shares,
-            "labelled_fraction": masked_mean(labelled.float(), rollout.mask),
+            "labelled_fraction": masked_mean(label_mask.float(), rollout.mask),
         }

@@ -14,8 +14,8 @@ from rlcredit.formulas.quadrants import Threshold, high_entropy_mask, mutual_inf
 from rlcredit.formulas.scopes import Scope
 from rlcredit.formulas.uncertainty import squared_score_norm
 
-BINS = 10
-SHUFFLES = 20
+ENTROPY_BINS = 10
+SHUFFLE_COUNT = 20
 
 
 class QuadrantStats(
@@ -51,18 +51,19 @@ class QuadrantStats(
         norm = squared_score_norm(rollout.old_logprobs, rollout.sum_pi_squared).sqrt()
         masses = {"tokens": torch.ones_like(credit), "credit": credit, "gradient": credit * norm}
         metrics: dict[str, Tensor | float] = {}
-        for name, where in quadrant_masks(rollout.advantages, high, mask).items():
+        for name, selection in quadrant_masks(rollout.advantages, high, mask).items():
             for kind, mass in masses.items():
                 total = masked_sum(mass, mask)
-                metrics[f"{name}_{kind}"] = (masked_sum(mass, where) / total).where(total > 0, 0)
-        information, shuffled = self._information(rollout)
-        return {**metrics, "information": information, "information_shuffled": shuffled}
+                metrics[f"{name}_{kind}"] = (masked_sum(mass, selection) / total).where(total > 0, 0)
+        information, chance_level = self._information(rollout)
+        return {**metrics, "information": information, "information_shuffled": chance_level}
 
     def _information(self, rollout: Rollout) -> tuple[float, float]:
         mask = rollout.mask & rollout.judged[:, None]
         if not mask.any():
             return 0.0, 0.0
-        edges = torch.stack(masked_quantiles(rollout.entropy, mask, [k / BINS for k in range(1, BINS)])).unique()
+        shares = [number / ENTROPY_BINS for number in range(1, ENTROPY_BINS)]
+        edges = torch.stack(masked_quantiles(rollout.entropy, mask, shares)).unique()
         bins = torch.bucketize(rollout.entropy.contiguous(), edges, right=True)
         groups = (rollout.correct > 0.5).long().view(-1, rollout.group_size).cpu()
         random = np.random.default_rng([self.run_seed, rollout.step])
@@ -71,5 +72,5 @@ class QuadrantStats(
             labels = verdicts.flatten()[:, None].expand(mask.shape).to(mask.device)
             return mutual_information(bins[mask], labels[mask]).item()
 
-        null = [information(torch.from_numpy(random.permuted(groups.numpy(), axis=1))) for _ in range(SHUFFLES)]
+        null = [information(torch.from_numpy(random.permuted(groups.numpy(), axis=1))) for _ in range(SHUFFLE_COUNT)]
         return information(groups), float(np.mean(null))

@@ -67,6 +67,6 @@ def _describe_panel(stack: Sequence[OperatorContract]) -> tuple[str, dict[str, n
     assert histogram.seen is not None
     rollout, signal, plan_mask = histogram.seen
     kinds = {"execution": rollout.mask & ~plan_mask, "planning": rollout.mask & plan_mask}
-    above = [_writer_name(op) for op in stack[:-1] if op.writes & {"signal", "plan_mask"}]
-    title = f"{len(stack)}: signal after {above[-1]}" if above else f"{len(stack)}: signal as sampled"
-    return title, {kind: signal[where].cpu().numpy() for kind, where in kinds.items()}
+    writers = [_writer_name(op) for op in stack[:-1] if op.writes & {"signal", "plan_mask"}]
+    title = f"{len(stack)}: signal after {writers[-1]}" if writers else f"{len(stack)}: signal as sampled"
+    return title, {kind: signal[selection].cpu().numpy() for kind, selection in kinds.items()}

@@ -18,8 +18,8 @@ class SignalStats(CreditOperator, reads="signal plan_mask"):
         """Return the statistics; zero for a kind of which there is no token."""
         metrics = {}
         kinds = {"plan": rollout.mask & rollout.plan_mask, "execution": rollout.mask & ~rollout.plan_mask}
-        for kind, where in kinds.items():
-            within, between = variance_within_between(rollout.signal, where)
-            metrics[f"{kind}_mean"] = masked_mean(rollout.signal, where)
-            metrics[f"{kind}_variance_within"], metrics[f"{kind}_variance_between"] = within, between
+        for kind, selection in kinds.items():
+            inner_variance, between = variance_within_between(rollout.signal, selection)
+            metrics[f"{kind}_mean"] = masked_mean(rollout.signal, selection)
+            metrics[f"{kind}_variance_within"], metrics[f"{kind}_variance_between"] = inner_variance, between
         return metrics

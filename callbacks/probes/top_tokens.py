@@ -12,7 +12,7 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.record.artifacts import is_picture_due, publish_table
 
-BEFORE, BEHIND = 60, 30
+CHARACTERS_BEFORE, CHARACTERS_BEHIND = 60, 30
 """Characters of context."""
 
 
@@ -57,7 +57,7 @@ class TopTokens(CreditOperator, reads="advantages correct entropy judged old_log
         places, entropy = rollout.mask.nonzero().tolist(), rollout.entropy[rollout.mask]
         by_surprise = surprise.argsort(descending=True, stable=True)
         by_credit = by_surprise[credit.abs()[by_surprise].argsort(descending=True, stable=True)]
-        _, size, shared = torch.unique(credit.abs(), return_inverse=True, return_counts=True)
+        _, size, counts = torch.unique(credit.abs(), return_inverse=True, return_counts=True)
         records = []
         for kind, order in (("credit", by_credit), ("surprisal", by_surprise)):
             for rank, index in enumerate(order[: self.tokens].tolist(), 1):
@@ -71,12 +71,12 @@ class TopTokens(CreditOperator, reads="advantages correct entropy judged old_log
                         "surprisal": round(surprise[index].item(), 4),
                         "entropy": round(entropy[index].item(), 4),
                         "correct": rollout.correct[row].item() if rollout.judged[row] else None,
-                        "same_credit": int(shared[size[index]]),
+                        "same_credit": int(counts[size[index]]),
                     }
                 )
         return records
 
 
 def _quote_token(pieces: list[str], place: int) -> str:
-    before, behind = "".join(pieces[:place]), "".join(pieces[place + 1 :])
-    return f"{before[-BEFORE:]}«{pieces[place]}»{behind[:BEHIND]}"
+    left_text, right_text = "".join(pieces[:place]), "".join(pieces[place + 1 :])
+    return f"{left_text[-CHARACTERS_BEFORE:]}«{pieces[place]}»{right_text[:CHARACTERS_BEHIND]}"

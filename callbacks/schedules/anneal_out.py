@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from rlcredit.credit.operator import CreditOperator, Metrics
-from rlcredit.credit.rollout import MEANINGFUL, NO_NUMBERS, Rollout
+from rlcredit.credit.rollout import MEANINGFUL_FIELDS, NO_NUMBERS, Rollout
 from rlcredit.formulas.ramps import linear_ramp
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
         if delay < 0 or steps < 1:
             raise ValueError(f"AnnealOut expects delay >= 0 and steps >= 1, got {delay} and {steps}.")
         if not operator.writes or operator.writes & NO_NUMBERS:
-            written = ", ".join(sorted(operator.writes)) or "nothing"
+            fields = ", ".join(sorted(operator.writes)) or "nothing"
             raise ValueError(
-                f"AnnealOut cannot mix what {type(operator).__name__} writes, {written}. List it by itself, and anneal "
+                f"AnnealOut cannot mix what {type(operator).__name__} writes, {fields}. List it by itself, and anneal "
                 "out an operator that writes numbers, such as SEPA or HICRA."
             )
         self.operator, self.delay, self.steps = operator, delay, steps
-        self.reads = operator.reads | (operator.writes & MEANINGFUL) | {"step"}
+        self.reads = operator.reads | (operator.writes & MEANINGFUL_FIELDS) | {"step"}
         self.writes, self.costly, self.rewards = operator.writes, operator.costly, operator.rewards
         self.state = ("operator_state",) if operator.state else ()
 
@@ -56,8 +56,8 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
         return {name: getattr(self.operator, name) for name in self.operator.state}
 
     @operator_state.setter
-    def operator_state(self, saved: dict[str, Any]) -> None:
-        for name, value in saved.items():
+    def operator_state(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
             setattr(self.operator, name, value)
 
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
@@ -70,18 +70,18 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
         strength = 1 - linear_ramp(rollout.step, self.delay, self.steps)
         if strength == 0:
             return {"strength": strength}
-        before = {name: getattr(rollout, name) for name in self.writes & self.reads}
+        old_fields = {name: getattr(rollout, name) for name in self.writes & self.reads}
         self.operator.label, self.operator.run_seed = self.label, self.run_seed
         metrics = self.operator.assign(rollout)
         for name in self.writes if strength < 1 else ():
-            old = before.get(name, 0.0)
+            old = old_fields.get(name, 0.0)
             setattr(rollout, name, old + strength * (getattr(rollout, name) - old))
         return {**metrics, "strength": strength}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing exceeds the larger of what enters and what the operator leaves."""
-        return max(above, self.operator.bound(above, group_size))
+        return max(limit, self.operator.bound(limit, group_size))
 
-    def notice(self, above: float, group_size: int) -> str | None:
+    def notice(self, limit: float, group_size: int) -> str | None:
         """Return why the operator cannot have an effect, if so."""
-        return self.operator.notice(above, group_size)
+        return self.operator.notice(limit, group_size)

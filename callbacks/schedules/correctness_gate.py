@@ -44,7 +44,7 @@ class CorrectnessGate(
         if self.opened_at is not None:
             openness = linear_ramp(rollout.step, self.opened_at, self.ramp) if self.ramp else 1.0
         rollout.sepa_lambda = rollout.sepa_lambda * openness
-        solved = pooled_mean_var(rollout.correct, rollout.judged)[0].item()
-        if self.opened_at is None and solved >= self.threshold:
+        right_share = pooled_mean_var(rollout.correct, rollout.judged)[0].item()
+        if self.opened_at is None and right_share >= self.threshold:
             self.opened_at = rollout.step
         return {"openness": openness, "lambda": rollout.sepa_lambda}

@@ -7,7 +7,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.masked import masked_mean
 
-DELTA = 1e-8
+MIN_DEVIATION = 1e-8
 
 
 def bucket_normalized(process: Tensor, progress: Tensor, mask: Tensor, group_size: int, buckets: int) -> Tensor:
@@ -41,10 +41,10 @@ def bucket_normalized(process: Tensor, progress: Tensor, mask: Tensor, group_siz
     values = process[mask].double()
     zeros = values.new_zeros(groups * buckets)
     count = zeros.index_add(0, cell, torch.ones_like(values)).clamp(min=1)
-    centred = values - (zeros.index_add(0, cell, values) / count)[cell]
-    deviation = (zeros.index_add(0, cell, centred**2) / count).sqrt()[cell]
+    deviations = values - (zeros.index_add(0, cell, values) / count)[cell]
+    deviation = (zeros.index_add(0, cell, deviations**2) / count).sqrt()[cell]
     # What rounding leaves of equal signals has no deviation worth dividing by.
-    standard = (centred / (deviation + DELTA)).where(deviation > DELTA, 0).to(process.dtype)
+    standard = (deviations / (deviation + MIN_DEVIATION)).where(deviation > MIN_DEVIATION, 0).to(process.dtype)
     return torch.zeros_like(process).masked_scatter(mask, standard)
 
 

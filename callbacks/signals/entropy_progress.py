@@ -27,10 +27,10 @@ def entropy_progress(entropy: Tensor, mask: Tensor) -> Tensor:
         tensor([[0.2500, 0.2500, 1.0000]])
 
     """
-    spent = entropy.where(mask, 0).double().cumsum(-1)
-    share = (spent / spent[:, -1:]).to(entropy.dtype)
+    running_sum = entropy.where(mask, 0).double().cumsum(-1)
+    share = (running_sum / running_sum[:, -1:]).to(entropy.dtype)
     tiny = entropy.new_tensor(1e-6)  # progress must be positive, also before the first uncertain token
-    return share.clamp(min=tiny).where(mask & (spent[:, -1:] > 0), positional_progress(mask))
+    return share.clamp(min=tiny).where(mask & (running_sum[:, -1:] > 0), positional_progress(mask))
 
 
 class EntropyProgress(CreditOperator, reads="entropy", writes="progress"):

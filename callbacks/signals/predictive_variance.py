@@ -26,8 +26,8 @@ def masked_rank_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Ten
 
     """
     ranks = []
-    for selected in (values[mask], others[mask]):
-        _, inverse, counts = selected.unique(return_inverse=True, return_counts=True)
+    for sample in (values[mask], others[mask]):
+        _, inverse, counts = sample.unique(return_inverse=True, return_counts=True)
         ranks.append((counts.cumsum(0) - (counts - 1) / 2).double()[inverse])
     return masked_correlation(ranks[0], ranks[1], torch.ones_like(ranks[0], dtype=torch.bool))
 

@@ -38,8 +38,8 @@ def sepa_amplified_signal(
     """
     execution = mask & ~plan_mask
     mean = masked_mean(signal, execution, dim=-1, keepdim=True)
-    amplified = signal + sepa_lambda * (signal - mean)
-    return (amplified.clamp(min=0) if clamped else amplified).where(execution, signal)
+    result = signal + sepa_lambda * (signal - mean)
+    return (result.clamp(min=0) if clamped else result).where(execution, signal)
 
 
 class SEPAAmplification(CreditOperator, reads="signal plan_mask sepa_lambda", writes="signal"):

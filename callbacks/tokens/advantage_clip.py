@@ -44,23 +44,23 @@ class AdvantageClip(CreditOperator, reads="advantages", writes="advantages", neu
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Clip; log the share of credited tokens it touched, their mean size before, and whether there were any."""
-        before, rollout.advantages = rollout.advantages, clipped_advantages(rollout.advantages, self.limit)
-        clipped = (before.abs() > self.limit) & rollout.mask
+        old_credit, rollout.advantages = rollout.advantages, clipped_advantages(rollout.advantages, self.limit)
+        clip_mask = (old_credit.abs() > self.limit) & rollout.mask
         return {
-            "clipped_fraction": masked_mean(clipped.float(), rollout.mask & (before != 0)),
-            "clipped_magnitude": masked_mean(before.abs(), clipped),
-            "triggered": (sum_over_processes(clipped.sum()) > 0).float(),
+            "clipped_fraction": masked_mean(clip_mask.float(), rollout.mask & (old_credit != 0)),
+            "clipped_magnitude": masked_mean(old_credit.abs(), clip_mask),
+            "triggered": (sum_over_processes(clip_mask.sum()) > 0).float(),
         }
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing larger than the limit leaves."""
-        return min(above, self.limit)
+        return min(limit, self.limit)
 
-    def notice(self, above: float, group_size: int) -> str | None:
+    def notice(self, limit: float, group_size: int) -> str | None:
         """A cap above everything that can arrive changes nothing."""
-        if self.limit < above:
+        if self.limit < limit:
             return None
         return (
             f"AdvantageClip(limit={self.limit:g}) changes nothing: with rewards in [0, 1] and {group_size} completions "
-            f"per prompt, |A| <= {above:g} above it. Lower the limit, or remove it."
+            f"per prompt, |A| <= {limit:g} above it. Lower the limit, or remove it."
         )

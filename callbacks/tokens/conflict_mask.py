@@ -25,10 +25,10 @@ def leading_conflicts(signs: Tensor, completion_ids: Tensor, group_size: int) ->
         [[True, False], [True, False]]
 
     """
-    opposed = torch.zeros_like(signs, dtype=torch.bool)
-    for other in companion_rows(len(signs), group_size, signs.device):
-        opposed = opposed | ((completion_ids == completion_ids[other]) & (signs * signs[other] < 0))
-    return opposed.cumprod(-1).bool()
+    conflicts = torch.zeros_like(signs, dtype=torch.bool)
+    for companion in companion_rows(len(signs), group_size, signs.device):
+        conflicts = conflicts | ((completion_ids == completion_ids[companion]) & (signs * signs[companion] < 0))
+    return conflicts.cumprod(-1).bool()
 
 
 def conflict_weights(
@@ -60,10 +60,10 @@ def conflict_weights(
     """
     signs = advantages.sign().where(mask, 0)
     place, length = torch.arange(mask.shape[1], device=mask.device), mask.sum(-1, keepdim=True)
-    turned = (length - 1 - place).where(mask, place)  # the last token first; the same once more turns it back
+    mirror = (length - 1 - place).where(mask, place)  # the last token first; the same once more turns it back
     leading = leading_conflicts(signs, completion_ids, group_size)
-    trailing = leading_conflicts(signs.gather(-1, turned), completion_ids.gather(-1, turned), group_size)
-    runs = leading.to(advantages.dtype) + trailing.gather(-1, turned)
+    trailing = leading_conflicts(signs.gather(-1, mirror), completion_ids.gather(-1, mirror), group_size)
+    runs = leading.to(advantages.dtype) + trailing.gather(-1, mirror)
     weight = torch.full_like(advantages, negative).where(signs < 0, positive)
     return weight**runs
 
@@ -96,13 +96,13 @@ class ConflictMask(
         weights = conflict_weights(
             rollout.advantages, rollout.completion_ids, rollout.mask, rollout.group_size, **self.arguments
         )
-        credited = rollout.mask & (rollout.advantages != 0)
+        credit_mask = rollout.mask & (rollout.advantages != 0)
         rollout.advantages = rollout.advantages * weights
         return {
-            "weighted_fraction": masked_mean((weights != 1).float(), credited),
-            "weight_mean": masked_mean(weights, credited),
+            "weighted_fraction": masked_mean((weights != 1).float(), credit_mask),
+            "weight_mean": masked_mean(weights, credit_mask),
         }
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """A token in both runs has the larger weight twice."""
-        return above * max(1.0, self.positive, self.negative) ** 2
+        return limit * max(1.0, self.positive, self.negative) ** 2

@@ -64,19 +64,19 @@ class Delight(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Gate; log what the gate does, its temperature and its blend."""
-        before, eta = rollout.advantages, self.eta
+        old_credit, eta = rollout.advantages, self.eta
         if isinstance(eta, AdaptiveEta):
-            delight = before * completion_normalized(rollout.signal, rollout.mask, self.normalization)
-            self.ema = eta.next_eta(self.ema, delight, rollout.judged_mask & (before != 0))
+            delight = old_credit * completion_normalized(rollout.signal, rollout.mask, self.normalization)
+            self.ema = eta.next_eta(self.ema, delight, rollout.judged_mask & (old_credit != 0))
             eta = self.ema or eta.high
-        gate = delight_gate(before, rollout.signal, rollout.mask, eta, self.normalization)
+        gate = delight_gate(old_credit, rollout.signal, rollout.mask, eta, self.normalization)
         blend = rollout.sepa_lambda if self.blend == "lambda" else self.blend
-        rollout.advantages = before * (weights := 1 - blend + blend * gate)
-        metrics = gate_statistics(gate, weights, before, rollout.mask)
+        rollout.advantages = old_credit * (weights := 1 - blend + blend * gate)
+        metrics = gate_statistics(gate, weights, old_credit, rollout.mask)
         if blend and rollout.credited_rows().any() and metrics["weight_deviation_within"] < 1e-3 * blend:
             warnings.warn("Delight selects no tokens: all of a completion weigh alike.", StackWarning, stacklevel=2)
         return {**metrics, "eta": eta, "blend": blend}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """A gate never exceeds one."""
-        return above
+        return limit

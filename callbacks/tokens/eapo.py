@@ -8,7 +8,7 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.groups import group_standardized
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
-from rlcredit.formulas.quadrants import QUADRANTS, Quadrant, high_entropy_mask, quadrant_masks
+from rlcredit.formulas.quadrants import ALL_QUADRANTS, Quadrant, high_entropy_mask, quadrant_masks
 
 
 def eapo_advantages(
@@ -57,27 +57,27 @@ class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages
 
     """
 
-    def __init__(self, alpha: float = 0.2, phi: float = 2.0, modulated: tuple[Quadrant, ...] = QUADRANTS) -> None:
+    def __init__(self, alpha: float = 0.2, phi: float = 2.0, modulated: tuple[Quadrant, ...] = ALL_QUADRANTS) -> None:
         super().__init__()
         if not 0 <= alpha < phi:
             raise ValueError(f"EAPO expects 0 <= alpha < phi, got {alpha} and {phi}. Otherwise signs may flip.")
         self.alpha, self.phi = alpha, phi
         self.modulated: tuple[Quadrant, ...] = tuple(
-            require_choice("EAPO", "modulated", name, QUADRANTS) for name in modulated
+            require_choice("EAPO", "modulated", name, ALL_QUADRANTS) for name in modulated
         )
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Apply; log the share of credited tokens whose entropy term was clipped."""
-        before, mask = rollout.advantages, rollout.judged_mask
-        clipped = group_standardized(rollout.entropy, mask, rollout.group_size).abs() > before.abs() / self.phi
-        after = eapo_advantages(before, rollout.entropy, mask, rollout.group_size, self.alpha, self.phi)
+        old_credit, mask = rollout.advantages, rollout.judged_mask
+        clip_mask = group_standardized(rollout.entropy, mask, rollout.group_size).abs() > old_credit.abs() / self.phi
+        new_credit = eapo_advantages(old_credit, rollout.entropy, mask, rollout.group_size, self.alpha, self.phi)
         regions = quadrant_masks(
-            before, high_entropy_mask(rollout.entropy, mask, "mean", "group", rollout.group_size), mask
+            old_credit, high_entropy_mask(rollout.entropy, mask, "mean", "group", rollout.group_size), mask
         )
-        inside = [regions[name] for name in self.modulated]
-        rollout.advantages = after.where(torch.stack(inside).any(0), before) if inside else before
-        return {"clipped_fraction": masked_mean(clipped.float(), mask & (before != 0))}
+        areas = [regions[name] for name in self.modulated]
+        rollout.advantages = new_credit.where(torch.stack(areas).any(0), old_credit) if areas else old_credit
+        return {"clipped_fraction": masked_mean(clip_mask.float(), mask & (old_credit != 0))}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows by more than alpha / phi."""
-        return (1 + self.alpha / self.phi) * above
+        return (1 + self.alpha / self.phi) * limit

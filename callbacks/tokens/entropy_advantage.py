@@ -50,13 +50,13 @@ class EntropyAdvantage(CreditOperator, reads="advantages entropy", writes="advan
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Add the bonus; log its mean over credited tokens and the share of them at which it was cut."""
-        before = rollout.advantages
-        credited = rollout.mask & (before != 0)
-        cut = self.alpha * rollout.entropy > before.abs() / self.kappa
-        rollout.advantages = entropy_advantages(before, rollout.entropy, self.alpha, self.kappa)
-        bonus = masked_mean(rollout.advantages - before, credited)
-        return {"bonus": bonus, "cut_fraction": masked_mean(cut.float(), credited)}
+        old_credit = rollout.advantages
+        credit_mask = rollout.mask & (old_credit != 0)
+        cut = self.alpha * rollout.entropy > old_credit.abs() / self.kappa
+        rollout.advantages = entropy_advantages(old_credit, rollout.entropy, self.alpha, self.kappa)
+        bonus = masked_mean(rollout.advantages - old_credit, credit_mask)
+        return {"bonus": bonus, "cut_fraction": masked_mean(cut.float(), credit_mask)}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows by more than one part in kappa."""
-        return (1 + 1 / self.kappa) * above if self.alpha else above
+        return (1 + 1 / self.kappa) * limit if self.alpha else limit

@@ -80,8 +80,8 @@ class EntropyGate(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Gate; log the gate's mean, the weights' mean and the share of critical decision pivots."""
-        compared, mask = rollout.group_size if self.scope == "group" else 1, rollout.judged_mask
-        gate = entropy_gate(rollout.entropy, mask, compared, self.gamma)
+        group_rows, mask = rollout.group_size if self.scope == "group" else 1, rollout.judged_mask
+        gate = entropy_gate(rollout.entropy, mask, group_rows, self.gamma)
         scale = {"none": 1.0, "double": 0.5, "mean": masked_mean(gate, mask, dim=-1, keepdim=True)}
         weights = (gate / scale[self.normalize]).where(mask, 0)
         for name in self.writes:

@@ -68,14 +68,14 @@ class EntropyMask(CreditOperator, reads="judged signal advantages", writes="adva
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share asked for, the share kept, and that of tokens tied with the last one kept."""
         mask = rollout.judged_mask
-        where = (rollout.signal, mask, self.rho, self.scope, rollout.group_size)
-        exact, tied = entropy_mask(*where), entropy_mask(*where, keep_ties=True)
-        kept = tied if self.keep_ties else exact
-        share = kept_token_share(kept, mask, self.scope, rollout.group_size) if self.denominator == "kept" else 1.0
-        rollout.advantages = (rollout.advantages / share).where(kept, 0)
-        kept_fraction, tied_fraction = (masked_mean(m.float(), mask) for m in (kept, tied & ~exact))
+        choice = (rollout.signal, mask, self.rho, self.scope, rollout.group_size)
+        exact, tie_mask = entropy_mask(*choice), entropy_mask(*choice, keep_ties=True)
+        selection = tie_mask if self.keep_ties else exact
+        share = kept_token_share(selection, mask, self.scope, rollout.group_size) if self.denominator == "kept" else 1.0
+        rollout.advantages = (rollout.advantages / share).where(selection, 0)
+        kept_fraction, tied_fraction = (masked_mean(m.float(), mask) for m in (selection, tie_mask & ~exact))
         return {"requested_fraction": self.rho, "kept_fraction": kept_fraction, "tied_fraction": tied_fraction}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows, unless the share kept divides it."""
-        return above if self.denominator == "all" else super().bound(above, group_size)
+        return limit if self.denominator == "all" else super().bound(limit, group_size)

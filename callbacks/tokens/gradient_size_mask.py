@@ -61,15 +61,15 @@ class GradientSizeMask(
         """Mask; log the share of tokens asked for and kept, and of the sum of squared sizes that they hold."""
         sizes = squared_gradient_sizes(rollout.advantages, rollout.old_logprobs, rollout.sum_pi_squared)
         mask = rollout.judged_mask
-        kept = top_share_mask(sizes, mask, self.share, self.scope, rollout.group_size)
-        rollout.advantages = rollout.advantages.where(kept, 0)
+        selection = top_share_mask(sizes, mask, self.share, self.scope, rollout.group_size)
+        rollout.advantages = rollout.advantages.where(selection, 0)
         total = masked_sum(sizes, mask)
         return {
             "requested_fraction": self.share,
-            "kept_fraction": masked_mean(kept.float(), mask),
-            "size_fraction": (masked_sum(sizes, kept) / total).where(total > 0, 1.0),
+            "kept_fraction": masked_mean(selection.float(), mask),
+            "size_fraction": (masked_sum(sizes, selection) / total).where(total > 0, 1.0),
         }
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows."""
-        return above
+        return limit

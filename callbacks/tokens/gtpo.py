@@ -6,7 +6,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.masked import masked_mean, masked_var
 
-NEGLIGIBLE = 1e-7
+NEGLIGIBLE_UNCERTAINTY = 1e-7
 """Mean uncertainty, in nats, below which a completion has none: that of one certain token is rounding of this size."""
 
 
@@ -34,7 +34,7 @@ def gtpo_weights(signal: Tensor, mask: Tensor, beta: float) -> Tensor:
 
     """
     mean = masked_mean(signal, mask, dim=-1, keepdim=True)
-    relative = (signal / mean).where(mean > NEGLIGIBLE, 1.0)
+    relative = (signal / mean).where(mean > NEGLIGIBLE_UNCERTAINTY, 1.0)
     return (1 + beta * (relative - 1)).clamp(min=0)
 
 
@@ -56,13 +56,13 @@ class GTPO(CreditOperator, reads="signal advantages", writes="advantages", neutr
         """Reweight; log how far the weights leave one, whether the clamp acts, and completions without uncertainty."""
         weights = gtpo_weights(rollout.signal, rollout.mask, self.beta)
         rollout.advantages = rollout.advantages * weights
-        flat = masked_mean(rollout.signal, rollout.mask, dim=-1) <= NEGLIGIBLE
-        sampled = weights[rollout.mask] if rollout.mask.any() else weights.new_ones(1)
+        flat = masked_mean(rollout.signal, rollout.mask, dim=-1) <= NEGLIGIBLE_UNCERTAINTY
+        token_weights = weights[rollout.mask] if rollout.mask.any() else weights.new_ones(1)
         return {
-            "weight_min": sampled.min(),
-            "weight_max": sampled.max(),
-            "weight_mean": sampled.mean(),
+            "weight_min": token_weights.min(),
+            "weight_max": token_weights.max(),
+            "weight_mean": token_weights.mean(),
             "weight_deviation": masked_var(weights, rollout.mask).sqrt(),
-            "zero_weight_fraction": (sampled == 0).float().mean(),
+            "zero_weight_fraction": (token_weights == 0).float().mean(),
             "flat_completions": flat.float().mean(),
         }

@@ -57,13 +57,13 @@ class HardDelight(CreditOperator, reads="signal advantages", writes="advantages"
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share asked for, the share kept of the tokens that have credit, and the blend."""
-        kept = hard_delight_mask(rollout.advantages, rollout.signal, rollout.mask, self.keep)
+        selection = hard_delight_mask(rollout.advantages, rollout.signal, rollout.mask, self.keep)
         blend = rollout.sepa_lambda if self.blend == "lambda" else self.blend
-        credited = rollout.mask & (rollout.advantages != 0)
-        rollout.advantages = rollout.advantages * (1 - blend + blend * kept)
-        kept_fraction = masked_mean(kept.float(), credited)
+        credit_mask = rollout.mask & (rollout.advantages != 0)
+        rollout.advantages = rollout.advantages * (1 - blend + blend * selection)
+        kept_fraction = masked_mean(selection.float(), credit_mask)
         return {"requested_fraction": self.keep, "kept_fraction": kept_fraction, "blend": blend}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows."""
-        return above
+        return limit

@@ -51,10 +51,10 @@ class HICRA(CreditOperator, reads="advantages plan_mask", writes="advantages", n
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Raise; log the share of tokens that plan, and their share of all credit before and after."""
-        before = rollout.advantages.abs()
+        old_size = rollout.advantages.abs()
         rollout.advantages = hicra_advantages(rollout.advantages, rollout.plan_mask, self.alpha)
         plan, shares = rollout.mask & rollout.plan_mask, []
-        for size in (before, rollout.advantages.abs()):
+        for size in (old_size, rollout.advantages.abs()):
             total = masked_sum(size, rollout.mask)
             shares.append((masked_sum(size, plan) / total).where(total > 0, 0))
         return {
@@ -63,6 +63,6 @@ class HICRA(CreditOperator, reads="advantages plan_mask", writes="advantages", n
             "plan_credit": shares[1],
         }
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """A planning token may gain alpha of what it has."""
-        return (1 + self.alpha) * above
+        return (1 + self.alpha) * limit

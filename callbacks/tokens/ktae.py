@@ -12,7 +12,7 @@ from rlcredit.formulas.masked import masked_mean
 def key_token_credit(
     verdicts: Tensor, completion_ids: Tensor, mask: Tensor, group_size: int, frequency: float
 ) -> Tensor:
-    """Return how strongly every token speaks for right answers in its group; the last of a completion gets nothing.
+    """Return the strength with which a token speaks for right answers in its group; a completion's last gets nothing.
 
     Values are those of :func:`rlcredit.formulas.contingency_tables.key_token_values`.
     The authors leave out the end token, by its id. Here it is the last one, whatever that is.
@@ -30,16 +30,16 @@ def key_token_credit(
     """
     sides = torch.stack([verdicts == 1, verdicts == 0])
     rows = torch.arange(len(mask), device=mask.device)[:, None].expand(mask.shape)
-    used = mask & sides.any(0)[:, None]
-    span = completion_ids.where(used, 0).max() + 1
-    keys, place = ((rows // group_size) * span + completion_ids)[used].unique(return_inverse=True)
-    pairs = (place * len(mask) + rows[used]).unique()  # a token and an answer that contains it
+    token_mask = mask & sides.any(0)[:, None]
+    span = completion_ids.where(token_mask, 0).max() + 1
+    keys, place = ((rows // group_size) * span + completion_ids)[token_mask].unique(return_inverse=True)
+    pairs = (place * len(mask) + rows[token_mask]).unique()  # a token and an answer that contains it
     present = class_counts(pairs // len(mask), sides[:, pairs % len(mask)], len(keys))
-    uses = class_counts(place, sides[:, rows[used]], len(keys))
+    uses = class_counts(place, sides[:, rows[token_mask]], len(keys))
     members = torch.stack([sides.long(), sides * mask.sum(-1)]).view(2, 2, -1, group_size).sum(-1)
     answers, tokens = members[..., keys // span].double()
     values = key_token_values(torch.cat([present, answers - present]), uses, tokens, frequency)
-    credit = torch.zeros(mask.shape, dtype=torch.float64, device=mask.device).masked_scatter(used, values[place])
+    credit = torch.zeros(mask.shape, dtype=torch.float64, device=mask.device).masked_scatter(token_mask, values[place])
     before_last = torch.arange(mask.shape[1], device=mask.device) < mask.sum(-1, keepdim=True) - 1
     return credit.where(before_last, 0)
 
@@ -78,6 +78,6 @@ class KTAE(
             "saturated_fraction": masked_mean((credit.abs() > 0.9).double(), rollout.judged_mask),
         }
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """No token's value exceeds one."""
-        return above + self.weight
+        return limit + self.weight

@@ -29,14 +29,14 @@ class OddsWeight(CreditOperator, reads="advantages old_logprobs", writes="advant
     def assign(self, rollout: Rollout) -> Metrics:
         """Weight; log the mean weight, and the share of tokens at the limit and of certain ones."""
         weights = token_odds(rollout.old_logprobs)
-        kept, mask = weights.clamp(max=self.limit), rollout.mask
-        rollout.advantages = (rollout.advantages * kept).to(rollout.advantages.dtype)
+        capped_weights, mask = weights.clamp(max=self.limit), rollout.mask
+        rollout.advantages = (rollout.advantages * capped_weights).to(rollout.advantages.dtype)
         return {
-            "weight_mean": masked_mean(kept, mask),
+            "weight_mean": masked_mean(capped_weights, mask),
             "capped_fraction": masked_mean((weights > self.limit).double(), mask),
             "certain_fraction": masked_mean((weights == 0).double(), mask),
         }
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """The limit is the largest factor."""
-        return above * self.limit if above else 0.0
+        return limit * self.limit if limit else 0.0

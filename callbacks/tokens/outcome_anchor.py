@@ -70,9 +70,9 @@ class OutcomeAnchor(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Anchor; log the share of tokens whose sign turned, and the size of what was added over that of advantages."""
-        before = rollout.advantages
-        arguments = (before, rollout.process, rollout.mask, rollout.verdicts, self.eta, self.zero_variance)
+        base = rollout.advantages
+        arguments = (base, rollout.process, rollout.mask, rollout.verdicts, self.eta, self.zero_variance)
         rollout.advantages = outcome_anchor(*arguments)
-        turned = masked_mean((rollout.advantages * before < 0).float(), rollout.mask)
-        added, present = (masked_mean(size.abs(), rollout.mask) for size in (rollout.advantages - before, before))
-        return {"turned_fraction": turned, "relative_size": (added / present).where(present > 0, 0)}
+        turned_share = masked_mean((rollout.advantages * base < 0).float(), rollout.mask)
+        change, present = (masked_mean(size.abs(), rollout.mask) for size in (rollout.advantages - base, base))
+        return {"turned_fraction": turned_share, "relative_size": (change / present).where(present > 0, 0)}

@@ -46,12 +46,12 @@ class ProbabilityWeight(CreditOperator, reads="advantages old_logprobs", writes=
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Weight; log the mean weight over tokens, and over tokens with credit by its size."""
-        weights, before = probability_weights(rollout.old_logprobs, self.alpha), rollout.advantages
-        rollout.advantages = before * weights
-        size = masked_mean(before.abs(), rollout.mask)
-        kept = masked_mean(rollout.advantages.abs(), rollout.mask) / size
-        return {"weight_mean": masked_mean(weights, rollout.mask), "credit_fraction": kept.where(size > 0, 1.0)}
+        weights, old_credit = probability_weights(rollout.old_logprobs, self.alpha), rollout.advantages
+        rollout.advantages = old_credit * weights
+        size = masked_mean(old_credit.abs(), rollout.mask)
+        size_ratio = masked_mean(rollout.advantages.abs(), rollout.mask) / size
+        return {"weight_mean": masked_mean(weights, rollout.mask), "credit_fraction": size_ratio.where(size > 0, 1.0)}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """No weight exceeds one."""
-        return above
+        return limit

@@ -8,7 +8,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
-from rlcredit.formulas.quadrants import QUADRANTS, Quadrant, Threshold, high_entropy_mask, quadrant_masks
+from rlcredit.formulas.quadrants import ALL_QUADRANTS, Quadrant, Threshold, high_entropy_mask, quadrant_masks
 from rlcredit.formulas.scopes import Scope
 
 
@@ -34,14 +34,14 @@ class QuadrantMask(
 
     def __init__(
         self,
-        keep: tuple[Quadrant, ...] = QUADRANTS,
+        keep: tuple[Quadrant, ...] = ALL_QUADRANTS,
         threshold: Threshold = "mean",
         scope: Scope = "group",
         share: float = 0.2,
     ) -> None:
         super().__init__()
         self.keep: tuple[Quadrant, ...] = tuple(
-            require_choice("QuadrantMask", "keep", name, QUADRANTS) for name in keep
+            require_choice("QuadrantMask", "keep", name, ALL_QUADRANTS) for name in keep
         )
         self.threshold: Threshold = require_choice("QuadrantMask", "threshold", threshold, get_args(Threshold))
         self.scope: Scope = require_choice("QuadrantMask", "scope", scope, get_args(Scope))
@@ -51,15 +51,15 @@ class QuadrantMask(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share of credited tokens kept."""
-        mask, before = rollout.judged_mask, rollout.advantages
+        mask, old_credit = rollout.judged_mask, rollout.advantages
         high = high_entropy_mask(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
-        regions = quadrant_masks(before, high, mask)
-        kept = torch.zeros_like(mask)
+        regions = quadrant_masks(old_credit, high, mask)
+        selection = torch.zeros_like(mask)
         for quadrant in self.keep:
-            kept = kept | regions[quadrant]
-        rollout.advantages = before.where(kept, 0)
-        return {"kept_fraction": masked_mean(kept.float(), mask & (before != 0))}
+            selection = selection | regions[quadrant]
+        rollout.advantages = old_credit.where(selection, 0)
+        return {"kept_fraction": masked_mean(selection.float(), mask & (old_credit != 0))}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows."""
-        return above
+        return limit

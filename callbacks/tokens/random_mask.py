@@ -30,13 +30,13 @@ class RandomMask(CreditOperator, reads="judged step advantages", writes="advanta
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share asked for and the share kept."""
         mask, (rows, width) = rollout.judged_mask, rollout.mask.shape
-        drawn = token_uniforms(
+        draws = token_uniforms(
             self.run_seed, rollout.step, stream_number("RandomMask", self.seed), (rows, width), rollout.group_size
         )
-        kept = top_share_mask(drawn.to(mask.device), mask, self.rho, self.scope, rollout.group_size)
-        rollout.advantages = rollout.advantages.where(kept, 0)
-        return {"requested_fraction": self.rho, "kept_fraction": masked_mean(kept.float(), mask)}
+        selection = top_share_mask(draws.to(mask.device), mask, self.rho, self.scope, rollout.group_size)
+        rollout.advantages = rollout.advantages.where(selection, 0)
+        return {"requested_fraction": self.rho, "kept_fraction": masked_mean(selection.float(), mask)}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows."""
-        return above
+        return limit

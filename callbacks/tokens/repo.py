@@ -6,7 +6,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import is_set_anywhere, pooled_mean_var
 
-BOUNDS = (0.01, 100.0)  # of an adaptive zeta
+ZETA_BOUNDS = (0.01, 100.0)  # of an adaptive zeta
 
 
 def repo_advantages(advantages: Tensor, old_logprobs: Tensor, entropy: Tensor, zeta: float) -> Tensor:
@@ -60,15 +60,15 @@ class REPO(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Lean with the strength so far, then move it; log it and the entropy aimed at."""
-        mean, used = pooled_mean_var(rollout.entropy, rollout.judged_mask)[0].item(), self.strength
-        some = is_set_anywhere(
+        mean, zeta = pooled_mean_var(rollout.entropy, rollout.judged_mask)[0].item(), self.strength
+        has_tokens = is_set_anywhere(
             bool(rollout.judged_mask.any()), rollout.mask.device
         )  # a batch without any verdict moves nothing
-        if self.target is None and some:
+        if self.target is None and has_tokens:
             self.target = mean
         target = mean if self.target is None else self.target
-        rollout.advantages = repo_advantages(rollout.advantages, rollout.old_logprobs, rollout.entropy, used)
-        if self.adaptive and used and some:
-            moved = used * 2 if mean < target else used / 2
-            self.strength = min(max(moved, BOUNDS[0]), BOUNDS[1])
-        return {"zeta": used, "target": target}
+        rollout.advantages = repo_advantages(rollout.advantages, rollout.old_logprobs, rollout.entropy, zeta)
+        if self.adaptive and zeta and has_tokens:
+            new_strength = zeta * 2 if mean < target else zeta / 2
+            self.strength = min(max(new_strength, ZETA_BOUNDS[0]), ZETA_BOUNDS[1])
+        return {"zeta": zeta, "target": target}

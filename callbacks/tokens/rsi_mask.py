@@ -60,9 +60,9 @@ class RSIMask(
         sides = {"low_fraction": index < self.low, "high_fraction": index > self.high}
         rollout.advantages = rollout.advantages.where(~(sides["low_fraction"] | sides["high_fraction"]), 0)
         uncertain = rollout.mask & (rollout.entropy > math.sqrt(self.eps))
-        erased = {name: masked_mean(where.float(), rollout.mask) for name, where in sides.items()}
-        return {"index_mean": masked_mean(index, uncertain), **erased}
+        erased_shares = {name: masked_mean(selection.float(), rollout.mask) for name, selection in sides.items()}
+        return {"index_mean": masked_mean(index, uncertain), **erased_shares}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows."""
-        return above
+        return limit

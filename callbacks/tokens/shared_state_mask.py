@@ -15,10 +15,10 @@ class SharedStateMask(CreditOperator, reads="advantages completion_ids judged", 
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share of tokens whose prefix is shared."""
-        shared = shared_token_mask(rollout.completion_ids, rollout.mask, rollout.judged, rollout.group_size)
-        rollout.advantages = rollout.advantages.where(shared, 0)
-        return {"shared_fraction": masked_mean(shared.float(), rollout.judged_mask)}
+        selection = shared_token_mask(rollout.completion_ids, rollout.mask, rollout.judged, rollout.group_size)
+        rollout.advantages = rollout.advantages.where(selection, 0)
+        return {"shared_fraction": masked_mean(selection.float(), rollout.judged_mask)}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows; a single completion shares nothing."""
-        return above if group_size > 1 else 0.0
+        return limit if group_size > 1 else 0.0

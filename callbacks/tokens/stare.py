@@ -10,7 +10,7 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import is_set_anywhere, pooled_mean_var
 from rlcredit.formulas.scopes import top_share_mask
 
-CAPS = (1.5, 0.5)  # how far adaptive weights may go
+WEIGHT_CAPS = (1.5, 0.5)  # how far adaptive weights may go
 
 
 def stare_weights(signal: Tensor, advantages: Tensor, mask: Tensor, share: float, up: float, down: float) -> Tensor:
@@ -75,20 +75,22 @@ class STARE(
     def assign(self, rollout: Rollout) -> Metrics:
         """Move the weights if they adapt, apply them, and log both and whether the gate was open."""
         low = pooled_mean_var(rollout.entropy, rollout.judged_mask)[0].item() < self.target
-        some = is_set_anywhere(
+        has_tokens = is_set_anywhere(
             bool(rollout.judged_mask.any()), rollout.mask.device
         )  # a batch without any verdict moves nothing
-        step = some * (self.adapt if low else -self.adapt)
-        self.weight_up = min(max(1.0, self.weight_up + step), max(CAPS[0], self.up))
-        self.weight_down = max(min(1.0, self.weight_down - step), min(CAPS[1], self.down)) if self.down < 1 else 1.0
+        step = has_tokens * (self.adapt if low else -self.adapt)
+        self.weight_up = min(max(1.0, self.weight_up + step), max(WEIGHT_CAPS[0], self.up))
+        self.weight_down = (
+            max(min(1.0, self.weight_down - step), min(WEIGHT_CAPS[1], self.down)) if self.down < 1 else 1.0
+        )
         if low:
-            where, weights = (
+            selection, weights = (
                 (rollout.signal, rollout.advantages, rollout.judged_mask),
                 (self.weight_up, self.weight_down),
             )
-            rollout.advantages = rollout.advantages * stare_weights(*where, self.share, *weights)
+            rollout.advantages = rollout.advantages * stare_weights(*selection, self.share, *weights)
         return {"open": float(low), "weight_up": self.weight_up, "weight_down": self.weight_down}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows by more than the largest weight."""
-        return above * (max(CAPS[0], self.up) if self.adapt else self.up)
+        return limit * (max(WEIGHT_CAPS[0], self.up) if self.adapt else self.up)

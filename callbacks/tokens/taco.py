@@ -54,11 +54,11 @@ class TACO(CreditOperator, reads="advantages entropy old_logprobs", writes="adva
     def assign(self, rollout: Rollout) -> Metrics:
         """Weight; log the share of positively credited tokens in the tail, and their mean weight."""
         weights = tail_weights(rollout.old_logprobs, rollout.entropy, self.alpha, self.strength)
-        praised = rollout.mask & (rollout.advantages > 0)
+        praise = rollout.mask & (rollout.advantages > 0)
         tail = tail_weights(rollout.old_logprobs, rollout.entropy, self.alpha, 1.0) < 1
-        rollout.advantages = (rollout.advantages * weights).where(praised, rollout.advantages)
-        return {"tail_fraction": masked_mean(tail.float(), praised), "weight_mean": masked_mean(weights, praised)}
+        rollout.advantages = (rollout.advantages * weights).where(praise, rollout.advantages)
+        return {"tail_fraction": masked_mean(tail.float(), praise), "weight_mean": masked_mean(weights, praise)}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows."""
-        return above
+        return limit

@@ -21,12 +21,12 @@ class ZeroVarianceMask(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Erase; log the share of groups that keep their credit."""
-        mixed = mixed_groups(rollout.judged_rewards, rollout.group_size)
+        group_mask = mixed_groups(rollout.judged_rewards, rollout.group_size)
         credit = Credit(rollout.advantages, rollout.alternatives)
-        kept = credit.keep_rows(mixed.repeat_interleave(rollout.group_size))
-        rollout.advantages, rollout.alternatives = kept.advantages, kept.alternatives
-        return {"mixed_fraction": mixed.float().mean()}
+        masked_credit = credit.keep_rows(group_mask.repeat_interleave(rollout.group_size))
+        rollout.advantages, rollout.alternatives = masked_credit.advantages, masked_credit.alternatives
+        return {"mixed_fraction": group_mask.float().mean()}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows; a single completion is always as good as its group."""
-        return above if group_size > 1 else 0.0
+        return limit if group_size > 1 else 0.0

@@ -45,8 +45,8 @@ def zero_variance_advantages(
         (groups.repeat_interleave(group_size) & (verdicts == verdict))[:, None] for groups, verdict in kinds
     )
     highest = entropy.where(mask, 0).amax(-1, keepdim=True)
-    shaped = torch.where(all_right, alpha * entropy, -alpha * (highest - entropy))
-    return torch.where(all_right | all_wrong, shaped, advantages)
+    shaped_values = torch.where(all_right, alpha * entropy, -alpha * (highest - entropy))
+    return torch.where(all_right | all_wrong, shaped_values, advantages)
 
 
 class ZeroVarianceShaping(
@@ -72,10 +72,10 @@ class ZeroVarianceShaping(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Shape; log the share of tokens that had no credit and now have some, and its mean size."""
-        before, mask = rollout.advantages, rollout.mask
+        old_credit, mask = rollout.advantages, rollout.mask
         rollout.advantages = zero_variance_advantages(
-            before, rollout.entropy, rollout.verdicts, mask, rollout.group_size, self.alpha
+            old_credit, rollout.entropy, rollout.verdicts, mask, rollout.group_size, self.alpha
         )
-        woken = mask & (before == 0) & (rollout.advantages != 0)
+        woken = mask & (old_credit == 0) & (rollout.advantages != 0)
         size = masked_mean(rollout.advantages.abs(), woken)
         return {"woken_fraction": masked_mean(woken.float(), mask), "woken_size": size}

@@ -13,10 +13,10 @@ from rlcredit.credit.stack_checks import refuse_binary_operators
 from rlcredit.formulas.groups import group_imputed_values
 from rlcredit.verification.reward_calls import read_rewards
 
-OWN = "this call"
+DIRECT_CALL = "this call"
 """Giver of a batch that comes from no trainer with a bridge."""
 
-VERDICTS = "Let the trainer's rewards be verdicts"
+VERDICT_REPAIR = "Let the trainer's rewards be verdicts"
 """Repair where a trainer gives rewards only, and verdicts are needed."""
 
 
@@ -35,7 +35,7 @@ def assign_credit(
     correct: Tensor | Sequence[float] | None = None,
     decode: Decode | None = None,
     step: int | None = None,
-    giver: str = OWN,
+    giver: str = DIRECT_CALL,
 ) -> Tensor:
     """Return the advantage of every token.
 
@@ -83,30 +83,30 @@ def assign_credit(
                 [-0.5000, -0.5000]])
 
     """
-    bridged = load_stack(stack)
-    named = {
+    bridge = load_stack(stack)
+    fields = {
         "old_logprobs": old_logprobs,
         "entropy": entropy,
         "ref_logprobs": ref_logprobs,
         "sum_pi_squared": sum_pi_squared,
     }
     named_ids = {"completion_ids": completion_ids, "prompt_ids": prompt_ids}
-    bridged.refuse_missing({**named, **named_ids, "decode": decode, "step": step}, giver)
-    mask, listed = _read_mask(mask), groups.tolist() if isinstance(groups, Tensor) else list(groups)
+    bridge.refuse_missing({**fields, **named_ids, "decode": decode, "step": step}, giver)
+    mask, group_names = _read_mask(mask), groups.tolist() if isinstance(groups, Tensor) else list(groups)
     rows = len(mask)
-    if len(listed) != rows:
-        raise ValueError(f"groups has {len(listed)} entries, expected {rows}: the group of each row of the mask.")
-    _refuse_other_shapes({"completion_ids": completion_ids, **named}, mask)
-    _refuse_unreadable_values({name: named[name] for name in bridged.list_needs().keys() & named.keys()}, mask)
+    if len(group_names) != rows:
+        raise ValueError(f"groups has {len(group_names)} entries, expected {rows}: the group of each row of the mask.")
+    _refuse_other_shapes({"completion_ids": completion_ids, **fields}, mask)
+    _refuse_unreadable_values({name: fields[name] for name in bridge.list_needs().keys() & fields.keys()}, mask)
     if prompt_ids is not None and (prompt_ids.ndim != 2 or len(prompt_ids) != rows):
         raise ValueError(f"prompt_ids has shape {tuple(prompt_ids.shape)}, expected ({rows}, L).")
     rewards = _read_numbers("rewards", rewards, mask)
     correct = None if correct is None else _read_numbers("correct", correct, mask)
     if correct is not None and (odd := correct[(correct != 0) & (correct != 1) & ~correct.isnan()]).numel():
         raise ValueError(f"correct holds {odd[0]:g}, expected one for right and zero for wrong.")
-    refuse_partial_rewards(bridged, rewards, correct, "Pass `correct` too" if giver == OWN else VERDICTS)
-    layout = lay_out_batch(mask, listed)
-    _refuse_gaps(bridged, layout)
+    refuse_partial_rewards(bridge, rewards, correct, "Pass `correct` too" if giver == DIRECT_CALL else VERDICT_REPAIR)
+    layout = lay_out_batch(mask, group_names)
+    _refuse_gaps(bridge, layout)
     rollout = _make_rollout(
         layout,
         step or 0,
@@ -114,9 +114,9 @@ def assign_credit(
         mask.new_zeros(rows, 0, dtype=torch.int64) if prompt_ids is None else prompt_ids,
         rewards,
         rewards if correct is None else correct,
-        {name: value.detach().float() for name, value in named.items() if value is not None},
+        {name: value.detach().float() for name, value in fields.items() if value is not None},
     )
-    return layout.restore_tokens(bridged.assign(rollout, None if completion_ids is None else decode).advantages)
+    return layout.restore_tokens(bridge.assign(rollout, None if completion_ids is None else decode).advantages)
 
 
 def _read_mask(mask: Tensor) -> Tensor:
@@ -197,8 +197,8 @@ def refuse_partial_rewards(stack: BridgedStack, rewards: Tensor, correct: Tensor
         raise StackError(
             f"{reading[0]} reads verdicts, and `rewards` hold {partial[0]:g}. {repair}: one for right, zero for wrong."
         )
-    others = [operator for operator in stack.operators if "correct" not in operator.reads]
-    refuse_binary_operators(others, f"`rewards` hold {partial[0]:g}", "pass verdicts as `rewards`")
+    reward_readers = [operator for operator in stack.operators if "correct" not in operator.reads]
+    refuse_binary_operators(reward_readers, f"`rewards` hold {partial[0]:g}", "pass verdicts as `rewards`")
 
 
 def _make_rollout(
@@ -217,17 +217,17 @@ def _make_rollout(
     per_token |= {name: layout.place_tokens(value) for name, value in values.items()}
     if "ref_logprobs" in per_token:
         per_token["ref_log_ratio"] = per_token["old_logprobs"] - per_token["ref_logprobs"]
-    rewards, correct = (layout.place_rows(each, fill=torch.nan) for each in (rewards, correct))
-    judged = ~(rewards.isnan() | correct.isnan())
+    rewards, correct = (layout.place_rows(numbers, fill=torch.nan) for numbers in (rewards, correct))
+    verdict_mask = ~(rewards.isnan() | correct.isnan())
     return Rollout(
         step=step,
         group_size=layout.group_size,
         prompt_ids=layout.place_rows(prompt_ids, fill=-1),
         completion_ids=layout.place_tokens(completion_ids),
         mask=mask,
-        correct=group_imputed_values(correct, judged, layout.group_size),
-        judged=judged,
-        task_rewards=group_imputed_values(rewards, judged, layout.group_size),
+        correct=group_imputed_values(correct, verdict_mask, layout.group_size),
+        judged=verdict_mask,
+        task_rewards=group_imputed_values(rewards, verdict_mask, layout.group_size),
         tokens=[[]] * len(mask),
         **per_token,  # pyright: ignore[reportArgumentType]
     )

@@ -28,7 +28,7 @@ MADE_FROM = {
 }
 """Arguments that other fields are made from, unless an operator above has written these."""
 
-ARGUMENTS = {
+ARGUMENT_DESCRIPTIONS = {
     "completion_ids": "token ids of the completions, shape (B, T)",
     "old_logprobs": "log-probabilities of the sampled tokens, shape (B, T)",
     "entropy": "entropies in nats of the distributions that tokens were drawn from, shape (B, T)",
@@ -78,28 +78,28 @@ class BridgedStack:
 
         If a decoder was given, and no operator has needed it, texts of tokens are decoded when the batch is asked for.
         """
-        last = self._last
-        if last is not None and self._decode is not None and not last.has_fact("tokens"):
-            last.tokens = _decode_rows(self._decode, last)
-        return last
+        batch = self._last
+        if batch is not None and self._decode is not None and not batch.has_fact("tokens"):
+            batch.tokens = _decode_rows(self._decode, batch)
+        return batch
 
     def list_needs(self) -> dict[str, str]:
         """Return the arguments that the operators need, and the first operator that needs each."""
         needs: dict[str, str] = {}
-        written: set[str] = set()
+        fields: set[str] = set()
         for operator in self.operators:
-            for field in sorted(operator.reads - written):
+            for field in sorted(operator.reads - fields):
                 for name in MADE_FROM.get(field, (field,)):
-                    if name in ARGUMENTS:
+                    if name in ARGUMENT_DESCRIPTIONS:
                         needs.setdefault(name, operator.label)
-            written |= operator.writes
+            fields |= operator.writes
         return needs
 
-    def refuse_missing(self, given: Mapping[str, object], giver: str, repairs: Mapping[str, str] | None = None) -> None:
+    def refuse_missing(self, facts: Mapping[str, object], giver: str, repairs: Mapping[str, str] | None = None) -> None:
         """Refuse to work where an operator needs what is not given.
 
         Args:
-            given: Arguments by name, None where there is nothing.
+            facts: Arguments by name, None where there is nothing.
             giver: Whoever gives them, for the message.
             repairs: Sentences that say how an argument comes to be given, by its name.
 
@@ -108,9 +108,11 @@ class BridgedStack:
 
         """
         for name, label in self.list_needs().items():
-            if given.get(name) is None:
+            if facts.get(name) is None:
                 repair = f" {repairs[name]}" if repairs and name in repairs else ""
-                raise StackError(f"{label} needs `{name}`, which {giver} does not give: {ARGUMENTS[name]}.{repair}")
+                raise StackError(
+                    f"{label} needs `{name}`, which {giver} does not give: {ARGUMENT_DESCRIPTIONS[name]}.{repair}"
+                )
 
     def assign(self, rollout: Rollout, decode: Decode | None = None) -> Rollout:
         """Return the same facts with the stack's credit; keep them, and the operators' metrics.
@@ -126,21 +128,21 @@ class BridgedStack:
         metrics: dict[str, float] = {}
         for operator in self.operators:
             move_state(operator, rollout.mask.device)
-            reported = operator.assign_checked(fresh, watch=self._watches)
+            report = operator.assign_checked(fresh, watch=self._watches)
             note_credit(fresh, operator)
-            metrics |= {f"credit/{operator.label}/{name}": float(value) for name, value in reported.items()}
+            metrics |= {f"credit/{operator.label}/{name}": float(value) for name, value in report.items()}
         self._watches = False
         self.metrics, self._last, self._decode = metrics, fresh, decode
         return fresh
 
     def copy_for_evaluation(self) -> "BridgedStack":
         """Return a stack with the same state, whose batches do not change this one's."""
-        copied = copy.copy(self)  # metrics and the last batch are replaced, never edited
-        copied.operators = copy.deepcopy(self.operators)
-        return copied
+        twin = copy.copy(self)  # metrics and the last batch are replaced, never edited
+        twin.operators = copy.deepcopy(self.operators)
+        return twin
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what operators have learned, by their labels: tensors, numbers and texts."""
+        """Return the state of operators by their labels: tensors, numbers and texts."""
         return copy.deepcopy({label: operator.state_dict() for label, operator in self._find_stateful().items()})
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -150,14 +152,14 @@ class BridgedStack:
             ValueError: it is the state of other operators.
 
         """
-        own = self._find_stateful()
-        if own.keys() != state_dict.keys():
+        operators = self._find_stateful()
+        if operators.keys() != state_dict.keys():
             raise ValueError(
                 f"this is the state of {', '.join(state_dict) or 'no operator'}, and the stack keeps that of "
-                f"{', '.join(own) or 'none'}. Load it into the stack that it was saved from."
+                f"{', '.join(operators) or 'none'}. Load it into the stack that it was saved from."
             )
         for label, state in state_dict.items():
-            own[label].load_state_dict(copy.deepcopy(state))
+            operators[label].load_state_dict(copy.deepcopy(state))
 
     def _find_stateful(self) -> "dict[str, CreditOperator]":
         return {operator.label: operator for operator in self.operators if operator.state}

@@ -10,7 +10,7 @@ from rlcredit.bridge.assignment import assign_credit
 from rlcredit.bridge.bridged_stack import StackSource, load_stack
 from rlcredit.credit.rollout import Decode
 
-REPAIRS = {
+NEMO_REPAIRS = {
     "completion_ids": "Only batches of grpo.py hold `message_log`; with single_controller.py put `input_ids` into "
     "AdvantageConfig.repeated_batch_fields.",
     "old_logprobs": "Switch force_on_policy_ratio off.",
@@ -42,8 +42,8 @@ class CreditAdvantageEstimator:
         seed: int = 0,
     ) -> None:
         self.stack = load_stack(stack, seed)
-        given = dict.fromkeys(("completion_ids", "old_logprobs", "ref_logprobs", "step"), True)
-        self.stack.refuse_missing({**given, "decode": decode}, "NeMo-RL", REPAIRS)
+        arguments = dict.fromkeys(("completion_ids", "old_logprobs", "ref_logprobs", "step"), True)
+        self.stack.refuse_missing({**arguments, "decode": decode}, "NeMo-RL", NEMO_REPAIRS)
         self._decode = decode
         self._step = 0
 
@@ -73,12 +73,12 @@ class CreditAdvantageEstimator:
 
         """
         step, self._step = self._step, self._step + 1
-        given = {
+        arguments = {
             "completion_ids": _find_token_ids(repeated_batch or {}, mask),
             "old_logprobs": _drop_zeros(logprobs_policy),
             "ref_logprobs": _drop_zeros(logprobs_reference),
         }
-        self.stack.refuse_missing({**given, "decode": self._decode, "step": step}, "NeMo-RL", REPAIRS)
+        self.stack.refuse_missing({**arguments, "decode": self._decode, "step": step}, "NeMo-RL", NEMO_REPAIRS)
         return assign_credit(
             self.stack,
             mask=mask,
@@ -87,7 +87,7 @@ class CreditAdvantageEstimator:
             decode=self._decode,
             step=step,
             giver="NeMo-RL",
-            **given,
+            **arguments,
         )
 
 
@@ -97,8 +97,8 @@ def _find_token_ids(batch: Mapping[str, Any], mask: Tensor) -> Tensor | None:
         return batch["input_ids"]
     ids = torch.full_like(mask, -1, dtype=torch.int64)
     for row, messages in enumerate(batch.get("message_log", ())):
-        joined = torch.cat([message["token_ids"] for message in messages])[: ids.shape[1]]
-        ids[row, : len(joined)] = joined.to(ids)
+        conversation = torch.cat([message["token_ids"] for message in messages])[: ids.shape[1]]
+        ids[row, : len(conversation)] = conversation.to(ids)
     return None if (ids[mask.bool()] < 0).any() else ids
 
 

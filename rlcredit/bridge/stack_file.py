@@ -12,11 +12,11 @@ from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.paths import find_config_file
 from rlcredit.config.strict_yaml import StrictYAMLLoader, shorten_name
-from rlcredit.credit.catalogue import PACKAGE, import_operators, list_operator_modules
+from rlcredit.credit.catalogue import OPERATOR_PACKAGE, import_operators, list_operator_modules
 from rlcredit.credit.contract import OperatorContract
 from rlcredit.credit.operator import CreditOperator
 
-CONDITIONS = "configs/conditions"
+SHIPPED_CONDITIONS = "configs/conditions"
 
 
 def read_stack_file(source: str | Path) -> list[CreditOperator]:
@@ -32,18 +32,18 @@ def read_stack_file(source: str | Path) -> list[CreditOperator]:
     """
     file = _find_stack_file(str(source))
     content = yaml.load(file.read_text(encoding="utf-8"), Loader=StrictYAMLLoader)
-    listed = content.get("trainer", content) if isinstance(content, dict) else {}
-    listed = listed.get("callbacks") if isinstance(listed, dict) else None
-    if not isinstance(listed, list):
+    section = content.get("trainer", content) if isinstance(content, dict) else {}
+    section = section.get("callbacks") if isinstance(section, dict) else None
+    if not isinstance(section, list):
         raise ValueError(f"{shorten_name(str(source))} holds no list of operators. Put it under `trainer.callbacks`.")
-    return make_operators(listed, source)
+    return make_operators(section, source)
 
 
-def make_operators(listed: list[Any], source: str | Path) -> list[CreditOperator]:
+def make_operators(entries: list[Any], source: str | Path) -> list[CreditOperator]:
     """Return the operators that the entries of a list name; probes are left out.
 
     Args:
-        listed: Entries as ``trainer.callbacks`` has them.
+        entries: Entries as ``trainer.callbacks`` has them.
         source: Where they come from, for messages.
 
     Raises:
@@ -51,7 +51,7 @@ def make_operators(listed: list[Any], source: str | Path) -> list[CreditOperator
 
     """
     try:
-        return read_operators([entry for entry in listed if not _names_probe(entry)])
+        return read_operators([entry for entry in entries if not _names_probe(entry)])
     except ValueError as error:
         raise ValueError(f"{shorten_name(str(source))}: {error}") from None
 
@@ -62,27 +62,27 @@ class _Trainer:
     def __init__(self, callbacks: list[CreditOperator]) -> None: ...
 
 
-def read_operators(listed: Sequence[Any]) -> list[CreditOperator]:
+def read_operators(entries: Sequence[Any]) -> list[CreditOperator]:
     """Return the operators of a list whose entries are instances, or written as in ``trainer.callbacks``.
 
     Args:
-        listed: Entries; an instance stays as it is.
+        entries: Entries; an instance stays as it is.
 
     Raises:
         ValueError: an entry names no operator, or arguments that it does not have.
 
     """
-    for place, entry in enumerate(listed):
+    for place, entry in enumerate(entries):
         _refuse_odd_entry(place, entry)
     patch_jsonargparse()
-    import_operators(probes=any(map(_names_probe, listed)))
+    import_operators(probes=any(map(_names_probe, entries)))
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--trainer.callbacks", type=list[CreditOperator])
-    expanded = expand_call_forms({"trainer": {"callbacks": list(listed)}}, {"trainer": _Trainer})
+    full_form = expand_call_forms({"trainer": {"callbacks": list(entries)}}, {"trainer": _Trainer})
     try:
-        return parser.instantiate_classes(parser.parse_object(expanded))["trainer.callbacks"]
+        return parser.instantiate_classes(parser.parse_object(full_form))["trainer.callbacks"]
     except ArgumentError as error:
-        raise ValueError(explain_parser_error(str(error), expanded, {"trainer": _Trainer}, [])) from None
+        raise ValueError(explain_parser_error(str(error), full_form, {"trainer": _Trainer}, [])) from None
 
 
 def _refuse_odd_entry(place: int, entry: object) -> None:
@@ -97,17 +97,17 @@ def _names_probe(entry: object) -> bool:
     """Whether an entry names a probe that ships."""
     name = entry.get("class_path", "") if isinstance(entry, dict) else entry
     name = str(name).partition("(")[0].rpartition(".")[2].strip()
-    probes = [module for module in list_operator_modules() if module.startswith(f"{PACKAGE}.probes.")]
+    probes = [module for module in list_operator_modules() if module.startswith(f"{OPERATOR_PACKAGE}.probes.")]
     return name.lower() in [module.rpartition(".")[2].replace("_", "") for module in probes]
 
 
 def _find_stack_file(source: str) -> Path:
     """Return the file of a condition, or a file of the user."""
-    tried = [source, f"{CONDITIONS}/{source.removesuffix('.yaml')}.yaml"]
-    for name in tried:
+    names = [source, f"{SHIPPED_CONDITIONS}/{source.removesuffix('.yaml')}.yaml"]
+    for name in names:
         if (file := Path(find_config_file(name))).is_file():
             return file
     raise FileNotFoundError(
-        f"there is no file {shorten_name(source)}, and no condition of this name in {CONDITIONS}. To name operators, "
-        'pass a list, as ["GRPO", "GTPO(beta=0.1)"].'
+        f"there is no file {shorten_name(source)}, and no condition of this name in {SHIPPED_CONDITIONS}. To name "
+        'operators, pass a list, as ["GRPO", "GTPO(beta=0.1)"].'
     )

@@ -16,13 +16,13 @@ from rlcredit.formulas.masked import masked_mean
 from rlcredit.policy.pieces import make_piece_decoder
 from rlcredit.verification.reward_calls import check_rewards
 
-STATE = "rlcredit_stack.pt"
+STACK_STATE_FILE = "rlcredit_stack.pt"
 """File of a checkpoint with what operators have learned."""
 
-SCORED = ("old_logprobs", "entropy")
+SCORED_ARGUMENTS = ("old_logprobs", "entropy")
 """Arguments for which completions are read once more."""
 
-REPAIRS = {"ref_logprobs": "Set beta to more than 0."}
+TRL_REPAIRS = {"ref_logprobs": "Set beta to more than 0."}
 """How TRL comes to give what it may leave out."""
 
 WITH_LOGPROBS = ("cispo", "vespo")
@@ -57,11 +57,11 @@ class CreditGRPOTrainer(GRPOTrainer):
         self.stack = load_stack(stack, seed=self.args.seed)
         self._rewards = torch.empty(0)
         self.reward_funcs = [
-            each if isinstance(each, torch.nn.Module) else check_rewards(each) for each in self.reward_funcs
+            scorer if isinstance(scorer, torch.nn.Module) else check_rewards(scorer) for scorer in self.reward_funcs
         ]
         self._decode = make_piece_decoder(self._tokenizer)
-        given = dict.fromkeys(("completion_ids", "prompt_ids", "decode", "step", *SCORED), True)
-        self.stack.refuse_missing({**given, "ref_logprobs": self.beta or None}, "TRL", REPAIRS)
+        arguments = dict.fromkeys(("completion_ids", "prompt_ids", "decode", "step", *SCORED_ARGUMENTS), True)
+        self.stack.refuse_missing({**arguments, "ref_logprobs": self.beta or None}, "TRL", TRL_REPAIRS)
         refuse_settings(cast(GRPOConfig, self.args))
 
     def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -81,9 +81,9 @@ class CreditGRPOTrainer(GRPOTrainer):
                 f"a process has {rows} completions and groups have {size}, so that groups lie on several processes. "
                 "Make per_device_train_batch_size * steps_per_generation a multiple of num_generations."
             )
-        first = self.accelerator.process_index * rows
-        rewards = self._rewards[first : first + rows]
-        weighted = (rewards * self.reward_weights.to(rewards)).nansum(-1).where(~rewards.isnan().all(-1), torch.nan)
+        start = self.accelerator.process_index * rows
+        rewards = self._rewards[start : start + rows]
+        row_rewards = (rewards * self.reward_weights.to(rewards)).nansum(-1).where(~rewards.isnan().all(-1), torch.nan)
         mask = batch["completion_mask"].bool()
         if "tool_mask" in batch:
             mask = mask & batch["tool_mask"].bool()
@@ -91,7 +91,7 @@ class CreditGRPOTrainer(GRPOTrainer):
             stack,
             completion_ids=batch["completion_ids"],
             mask=mask,
-            rewards=weighted,
+            rewards=row_rewards,
             groups=torch.arange(rows) // size,
             ref_logprobs=batch.get("ref_per_token_logps"),
             prompt_ids=batch["prompt_ids"].where(batch["prompt_mask"].bool(), -1),
@@ -109,7 +109,7 @@ class CreditGRPOTrainer(GRPOTrainer):
     def _score_tokens(self, batch: dict[str, Any]) -> dict[str, Tensor]:
         """Return log-probabilities and entropies of sampled tokens as far as the stack reads them."""
         needs = self.stack.list_needs()
-        if not needs.keys() & {*SCORED}:
+        if not needs.keys() & {*SCORED_ARGUMENTS}:
             return {}
         if batch.get("old_per_token_logps") is not None and "entropy" not in needs:
             return {"old_logprobs": batch["old_per_token_logps"]}
@@ -134,10 +134,10 @@ class CreditGRPOTrainer(GRPOTrainer):
             everywhere = self._gather(torch.tensor([value], device=advantages.device))
             self._metrics[mode][name].append(everywhere.mean().item())
         means = self._gather(advantages.sum(-1) / mask.sum(-1).clamp(min=1)).tolist()
-        logged = self._logs["advantages"]
+        log = self._logs["advantages"]
         for _ in means:
-            logged.pop()
-        logged.extend(means)
+            log.pop()
+        log.extend(means)
 
     def _gather(self, values: Tensor) -> Tensor:
         """Return the values of all processes."""
@@ -148,17 +148,17 @@ class CreditGRPOTrainer(GRPOTrainer):
         super()._save_checkpoint(model, trial)
         if self.args.should_save:
             folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
-            torch.save(self.stack.state_dict(), folder / STATE)
+            torch.save(self.stack.state_dict(), folder / STACK_STATE_FILE)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         """Restore what operators had learned when the checkpoint was saved."""
         super()._load_optimizer_and_scheduler(checkpoint)
-        if checkpoint is not None and (file := Path(checkpoint) / STATE).is_file():
+        if checkpoint is not None and (file := Path(checkpoint) / STACK_STATE_FILE).is_file():
             self.stack.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
 
 
 def is_flat(advantages: Tensor, mask: Tensor) -> bool:
-    """Return whether all tokens of a completion have the same credit, up to rounding, in every completion.
+    """True if all tokens of a completion have the same credit, up to rounding, in every completion.
 
     Args:
         advantages: Credit, shape ``(B, T)``.

@@ -9,7 +9,7 @@ from rlcredit.bridge.assignment import assign_credit
 from rlcredit.bridge.bridged_stack import StackSource
 from rlcredit.credit.rollout import Decode
 
-FIELDS = {
+VERL_FIELDS = {
     "responses": "completion_ids",
     "old_log_probs": "old_logprobs",
     "entropy": "entropy",
@@ -51,31 +51,31 @@ def assign_verl_credit(
     for uid, session, _ in parts:
         sessions.setdefault((uid, session), len(sessions))
     rows = torch.tensor([sessions[uid, session] for uid, session, _ in parts])
-    ordered = sorted(range(len(parts)), key=lambda row: (int(rows[row]), int(parts[row][2])))
+    row_order = sorted(range(len(parts)), key=lambda row: (int(rows[row]), int(parts[row][2])))
     places = torch.zeros_like(rows)
-    for row, before in zip(ordered[1:], ordered, strict=False):
-        places[row] = places[before] + 1 if rows[row] == rows[before] else 0
+    for row, previous in zip(row_order[1:], row_order, strict=False):
+        places[row] = places[previous] + 1 if rows[row] == rows[previous] else 0
 
     def join(values: Tensor) -> Tensor:
         wide = values.new_zeros(len(sessions), int(places.max()) + 1, width)
         wide[rows, places] = values
         return wide.flatten(1)
 
-    sampled = batch["response_mask"].bool() & ~torch.tensor(padding, device=batch["response_mask"].device)[:, None]
+    token_mask = batch["response_mask"].bool() & ~torch.tensor(padding, device=batch["response_mask"].device)[:, None]
     scores = _find_rewards(batch).sum(-1)
     rewards = torch.full((len(sessions),), torch.nan)
-    for row in ordered:
+    for row in row_order:
         if not padding[row]:
             rewards[rows[row]] = float(scores[row])  # the last row of a session comes last
     advantages = assign_credit(
         stack,
-        mask=join(sampled),
+        mask=join(token_mask),
         rewards=rewards,
         groups=[uid for uid, _ in sessions],
         decode=decode,
         step=step,
         giver="verl",
-        **{name: join(batch[field]) for field, name in FIELDS.items() if field in batch},
+        **{name: join(batch[field]) for field, name in VERL_FIELDS.items() if field in batch},
     )
     return advantages.view(len(sessions), -1, width)[rows, places]
 

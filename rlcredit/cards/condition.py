@@ -26,7 +26,7 @@ from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.credit.catalogue import find_operator_classes, find_usual_writer, load_operator
 from rlcredit.credit.contract import OperatorContract
 from rlcredit.credit.operator import CreditOperator
-from rlcredit.credit.rollout import MEANINGFUL
+from rlcredit.credit.rollout import MEANINGFUL_FIELDS
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _spell_argument(value: Any) -> str:
 def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContract]]:
     """Return the usual writers of the fields that an operator reads, in stack order."""
     stack: list[type[OperatorContract]] = []
-    for name in sorted(cls.reads - MEANINGFUL):
+    for name in sorted(cls.reads - MEANINGFUL_FIELDS):
         writer = _find_usual_writer(name)
         stack += [above for above in [*_list_usual_writers(writer), writer] if above not in stack]
     return stack

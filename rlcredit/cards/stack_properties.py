@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 
 from rlcredit.cards.card_batch import CreditedBatch
 from rlcredit.credit.operator import CreditOperator
-from rlcredit.credit.rollout import NEUTRAL, PER_TOKEN, Rollout
+from rlcredit.credit.rollout import NEUTRAL_VALUES, PER_TOKEN, Rollout
 from rlcredit.credit.stack_checks import bound_advantages
 from rlcredit.formulas.groups import group_imputed_values
 
@@ -92,7 +92,7 @@ def _check_order_invariance(stack: Stack, rollout: Rollout) -> Found:
 
 def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
     wide = copy.copy(rollout)
-    for name in (*PER_TOKEN, "mask", *NEUTRAL):
+    for name in (*PER_TOKEN, "mask", *NEUTRAL_VALUES):
         value = getattr(rollout, name)
         if isinstance(value, Tensor) and value.shape == rollout.mask.shape:
             setattr(wide, name, pad(value, (0, WIDER)))

@@ -46,19 +46,19 @@ class WeightedTokens(NamedTuple):
     logprobs: Tensor
     weights: Tensor
 
-    def keep(self, where: Tensor) -> "WeightedTokens":
-        """Return some of them; ``where`` is boolean or holds their numbers."""
-        return WeightedTokens(*(values[where] for values in self))
+    def keep(self, selection: Tensor) -> "WeightedTokens":
+        """Return some of them; ``selection`` is boolean or holds their numbers."""
+        return WeightedTokens(*(values[selection] for values in self))
 
-    def select_rows(self, chosen: Tensor, rows: int) -> tuple[Tensor, "WeightedTokens"]:
-        """Return the numbers of those of some completions, and those, rows renumbered to their places in ``chosen``.
+    def select_rows(self, row_numbers: Tensor, rows: int) -> tuple[Tensor, "WeightedTokens"]:
+        """Return the numbers of the tokens of some completions, and the tokens, rows numbered as in ``row_numbers``.
 
         Args:
-            chosen: Rows that are selected, each once, shape ``(M,)``.
+            row_numbers: Rows that are selected, each once, shape ``(M,)``.
             rows: Number of rows there are, B.
 
         """
-        new_rows = selected_places(self.rows, chosen, rows)
+        new_rows = selected_places(self.rows, row_numbers, rows)
         numbers = (new_rows >= 0).nonzero().squeeze(-1)
         return numbers, self._replace(rows=new_rows).keep(numbers)
 
@@ -77,26 +77,26 @@ class Credit(NamedTuple):
     alternatives: WeightedTokens | None = None
     continuations: Continuations | None = None
 
-    def select_rows(self, chosen: Tensor) -> "Credit":
+    def select_rows(self, row_numbers: Tensor) -> "Credit":
         """Return the credit of some completions, in the order given."""
-        rows, others, branches = len(self.advantages), self.alternatives, self.continuations
+        rows, tokens, branches = len(self.advantages), self.alternatives, self.continuations
         return Credit(
-            self.advantages[chosen],
-            None if others is None else others.select_rows(chosen, rows)[1],
-            None if branches is None else branches.select_rows(chosen, rows),
+            self.advantages[row_numbers],
+            None if tokens is None else tokens.select_rows(row_numbers, rows)[1],
+            None if branches is None else branches.select_rows(row_numbers, rows),
         )
 
     def first_rows(self, number: int) -> "Credit":
         """Return the credit of the first completions."""
         return self.select_rows(torch.arange(number, device=self.advantages.device))
 
-    def keep_rows(self, kept: Tensor) -> "Credit":
-        """Return the same credit for some completions and none for the others; ``kept`` is ``(B,)`` bool."""
-        others, branches = self.alternatives, self.continuations
+    def keep_rows(self, row_mask: Tensor) -> "Credit":
+        """Return the same credit for some completions and none for the others; ``row_mask`` is ``(B,)`` bool."""
+        tokens, branches = self.alternatives, self.continuations
         return Credit(
-            self.advantages.where(kept[:, None], 0),
-            None if others is None else others.keep(kept[others.rows]),
-            None if branches is None else branches.keep(kept[branches.rows]),
+            self.advantages.where(row_mask[:, None], 0),
+            None if tokens is None else tokens.keep(row_mask[tokens.rows]),
+            None if branches is None else branches.keep(row_mask[branches.rows]),
         )
 
     def credited_rows(self, mask: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ class Credit(NamedTuple):
 
         Continuations are no rows: they have gradients whether or not the completion that they leave has one.
         """
-        credited = (self.advantages.where(mask, 0) != 0).any(-1)
+        row_mask = (self.advantages.where(mask, 0) != 0).any(-1)
         if self.alternatives is None:
-            return credited
-        return credited.index_fill(0, self.alternatives.rows[self.alternatives.weights != 0], True)
+            return row_mask
+        return row_mask.index_fill(0, self.alternatives.rows[self.alternatives.weights != 0], True)

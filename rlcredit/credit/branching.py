@@ -31,20 +31,22 @@ def credit_branches(rollout: Rollout, forks: Tensor, width: int, train: BranchWe
         Metrics: tokens decoded, mean value of the prompts, forks per completion, and the share of tokens with credit.
 
     """
-    mask, before = rollout.judged_mask, rollout.oracle.decoded
+    mask, decoded_count = rollout.judged_mask, rollout.oracle.decoded
     rows, numbers = (forks >= 0).nonzero(as_tuple=True)
-    continued, verdicts = rollout.oracle.continue_prefixes(rollout, rows, forks[rows, numbers], width)
+    branch_tokens, verdicts = rollout.oracle.continue_prefixes(rollout, rows, forks[rows, numbers], width)
     ends = torch.full((*forks.shape, width), torch.nan, dtype=torch.float64, device=mask.device)
     ends[rows, numbers] = verdicts
-    own, others = branch_credit(rollout.verdicts, ends, rollout.group_size)
+    row_credit, branch_credits = branch_credit(rollout.verdicts, ends, rollout.group_size)
     if train == "on_policy":
         shares = branch_shares(ends)
-        own, others = own * shares, others * shares[:, 1:, None]
-    credit = own.gather(1, forks_passed(forks, mask.shape[1])).where(mask, 0).float()
+        row_credit, branch_credits = row_credit * shares, branch_credits * shares[:, 1:, None]
+    credit = row_credit.gather(1, forks_passed(forks, mask.shape[1])).where(mask, 0).float()
     rollout.advantages = credit
-    rollout.continuations = continued._replace(credit=others[rows, numbers].flatten()[:, None].float() * continued.mask)
+    rollout.continuations = branch_tokens._replace(
+        credit=branch_credits[rows, numbers].flatten()[:, None].float() * branch_tokens.mask
+    )
     return {
-        "decoded_tokens": float(rollout.oracle.decoded - before),
+        "decoded_tokens": float(rollout.oracle.decoded - decoded_count),
         "value": masked_mean(branch_values(rollout.verdicts, ends)[:, 0], rollout.judged).float(),
         "forks": len(rows) / len(mask),
         "credited_fraction": masked_mean((credit != 0).float(), mask),

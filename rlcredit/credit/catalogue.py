@@ -11,17 +11,17 @@ from rlcredit.credit.contract import OperatorContract
 if TYPE_CHECKING:
     from rlcredit.credit.operator import CreditOperator
 
-PACKAGE = "callbacks"
+OPERATOR_PACKAGE = "callbacks"
 """The package of operators and probes; its folders are the levels of a stack."""
 
 
 @functools.cache
 def list_operator_modules() -> tuple[str, ...]:
     """Return the modules of all folders of ``callbacks``, cached because every class path needs them."""
-    package = importlib.import_module(PACKAGE)
+    package = importlib.import_module(OPERATOR_PACKAGE)
     levels = [folder.name for folder in pkgutil.iter_modules(package.__path__) if folder.ispkg]
     return tuple(
-        f"{PACKAGE}.{level}.{module.name}"
+        f"{OPERATOR_PACKAGE}.{level}.{module.name}"
         for level in levels
         for module in pkgutil.iter_modules([f"{folder}/{level}" for folder in package.__path__])
     )
@@ -35,7 +35,7 @@ def import_operators(probes: bool = True) -> None:
 
     """
     for module in list_operator_modules():
-        if probes or not module.startswith(f"{PACKAGE}.probes."):
+        if probes or not module.startswith(f"{OPERATOR_PACKAGE}.probes."):
             importlib.import_module(module)
 
 
@@ -49,14 +49,14 @@ def load_operator(name: str) -> Any:
     for module in list_operator_modules() if name[:1].isupper() else ():
         if module.rpartition(".")[2].replace("_", "") == name.lower():
             return getattr(importlib.import_module(module), name)
-    raise AttributeError(f"module {PACKAGE!r} has no attribute {name!r}")
+    raise AttributeError(f"module {OPERATOR_PACKAGE!r} has no attribute {name!r}")
 
 
 def find_operator_classes() -> "list[type[CreditOperator]]":
     """Return all shipped classes of operators and probes, by name."""
     import_operators()
-    shipped = [cls for cls in _walk_contracts() if cls.__module__.startswith(f"{PACKAGE}.")]
-    return sorted(shipped, key=lambda cls: cls.__name__)  # pyright: ignore[reportReturnType]
+    operator_classes = [cls for cls in _walk_contracts() if cls.__module__.startswith(f"{OPERATOR_PACKAGE}.")]
+    return sorted(operator_classes, key=lambda cls: cls.__name__)  # pyright: ignore[reportReturnType]
 
 
 def find_usual_writer(name: str) -> type[OperatorContract] | None:

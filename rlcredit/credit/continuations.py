@@ -32,30 +32,30 @@ class Continuations(NamedTuple):
     logprobs: Tensor
     credit: Tensor
 
-    def keep(self, where: Tensor) -> "Continuations":
-        """Return some of them; ``where`` is boolean or holds their numbers."""
-        return Continuations(*(values[where] for values in self))
+    def keep(self, selection: Tensor) -> "Continuations":
+        """Return some of them; ``selection`` is boolean or holds their numbers."""
+        return Continuations(*(values[selection] for values in self))
 
-    def select_rows(self, chosen: Tensor, rows: int) -> "Continuations":
-        """Return those of some completions, rows renumbered to their places in ``chosen``.
+    def select_rows(self, row_numbers: Tensor, rows: int) -> "Continuations":
+        """Return the continuations of some completions, rows numbered as in ``row_numbers``.
 
         Args:
-            chosen: Rows that are selected, each once, shape ``(M,)``.
+            row_numbers: Rows that are selected, each once, shape ``(M,)``.
             rows: Number of rows there are, B.
 
         """
-        new_rows = selected_places(self.rows, chosen, rows)
+        new_rows = selected_places(self.rows, row_numbers, rows)
         return self._replace(rows=new_rows).keep(new_rows >= 0)
 
-    def find_credited(self, judged: Tensor) -> Tensor:
+    def find_credited(self, verdict_mask: Tensor) -> Tensor:
         """Return the numbers of those with credit that leave judged completions; the others have no gradient.
 
         Args:
-            judged: False on completions without a verdict, shape ``(B,)``.
+            verdict_mask: False on completions without a verdict, shape ``(B,)``.
 
         """
-        credited = (self.credit.where(self.mask, 0) != 0).any(-1)
-        return (credited & judged[self.rows]).nonzero().squeeze(-1)
+        row_mask = (self.credit.where(self.mask, 0) != 0).any(-1)
+        return (row_mask & verdict_mask[self.rows]).nonzero().squeeze(-1)
 
     def join_prefixes(self, completion_ids: Tensor) -> tuple[Tensor, Tensor]:
         """Return whole answers, the prefix of the completion and the tokens of the continuation, and their mask.
@@ -73,10 +73,10 @@ class Continuations(NamedTuple):
         own_place = torch.arange(width, device=self.rows.device) - self.places[:, None]
         tokens = prefixes
         if len(self.rows):
-            own = self.completion_ids.gather(1, own_place.clamp(0, self.completion_ids.shape[1] - 1))
-            tokens = prefixes.where(own_place < 0, own)
-        inside = own_place < self.mask.sum(-1, keepdim=True)
-        return tokens.where(inside, 0), inside
+            branch_ids = self.completion_ids.gather(1, own_place.clamp(0, self.completion_ids.shape[1] - 1))
+            tokens = prefixes.where(own_place < 0, branch_ids)
+        branch_mask = own_place < self.mask.sum(-1, keepdim=True)
+        return tokens.where(branch_mask, 0), branch_mask
 
 
 def concatenate_continuations(parts: Sequence[Continuations]) -> Continuations:
@@ -91,4 +91,4 @@ def concatenate_continuations(parts: Sequence[Continuations]) -> Continuations:
     def widen(values: Tensor) -> Tensor:
         return pad(values, (0, width - values.shape[1])) if values.ndim == 2 else values
 
-    return Continuations(*(torch.cat([widen(each) for each in field]) for field in zip(*parts, strict=True)))
+    return Continuations(*(torch.cat([widen(tensor) for tensor in field]) for field in zip(*parts, strict=True)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from rlcredit.credit.rollout import FACTS, FIELDS
+from rlcredit.credit.rollout import FACT_FIELDS, ROLLOUT_FIELDS
 
 
 class StackError(ValueError):
@@ -20,7 +20,7 @@ class StackWarning(UserWarning):
 RewardKind = Literal["real", "binary"]
 """Rewards that an operator can work with: any real numbers, or only one for right and zero for wrong."""
 
-RESERVED = frozenset(
+RESERVED_NAMES = frozenset(
     [
         *("reads", "writes", "state", "usual", "costly", "neutral", "rewards"),
         *("bound", "bound_rewards", "notice", "count_continuations", "arguments", "label", "run_seed"),
@@ -75,12 +75,12 @@ class OperatorContract:
             raise TypeError(f'{cls.__name__} declares rewards={rewards!r}; expected "real" or "binary".')
         if odd := sorted(cls.neutral.keys() - inspect.signature(cls).parameters.keys()):
             raise TypeError(f"{cls.__name__} declares {odd[0]} as neutral, which is not one of its arguments.")
-        if taken := RESERVED & set(inspect.signature(cls).parameters):
-            raise TypeError(f"{cls.__name__} has an argument {sorted(taken)}, which every operator uses. Rename it.")
-        unknown = (cls.reads - FIELDS) | (cls.writes - (FIELDS - FACTS))
-        if unknown:
+        if clashes := RESERVED_NAMES & set(inspect.signature(cls).parameters):
+            raise TypeError(f"{cls.__name__} has an argument {sorted(clashes)}, which every operator uses. Rename it.")
+        strangers = (cls.reads - ROLLOUT_FIELDS) | (cls.writes - (ROLLOUT_FIELDS - FACT_FIELDS))
+        if strangers:
             raise TypeError(
-                f"{cls.__name__} declares {sorted(unknown)}; rollouts have {sorted(FIELDS)}, facts read-only."
+                f"{cls.__name__} declares {sorted(strangers)}; rollouts have {sorted(ROLLOUT_FIELDS)}, facts read-only."
             )
 
     @property
@@ -88,24 +88,24 @@ class OperatorContract:
         """Arguments of the constructor that are kept under their own names."""
         return {name: vars(self)[name] for name in inspect.signature(type(self)).parameters if name in vars(self)}
 
-    def bound(self, above: float, group_size: int) -> float:
+    def bound(self, limit: float, group_size: int) -> float:
         """Return the largest advantage that can leave when rewards lie in [0, 1]; infinity if none is known.
 
         Infinity enters where rewards are any real numbers.
 
         Args:
-            above: Largest advantage that can enter, in absolute value like the result.
+            limit: Largest advantage that can enter, in absolute value like the result.
             group_size: Completions per prompt, G.
 
         """
-        return math.inf if "advantages" in self.writes else above
+        return math.inf if "advantages" in self.writes else limit
 
     def bound_rewards(self, low: float, high: float) -> tuple[float, float]:
         """Return the range of rewards that can leave, given that of those that enter; infinite if unknown."""
         return (-math.inf, math.inf) if "rewards" in self.writes else (low, high)
 
     def count_continuations(self) -> tuple[int, int] | None:
-        """Return how many prefixes of a completion are continued to be trained on, at most, and how often each.
+        """Return the largest number of prefixes of a completion that are continued, and of continuations of each.
 
         None if only the text of a completion tells.
         """
@@ -115,16 +115,16 @@ class OperatorContract:
         """Return the name of this operator, or of one that it runs, if that takes rewards of one and zero only."""
         return type(self).__name__ if self.writes and self.rewards == "binary" else None
 
-    def notice(self, above: float, group_size: int) -> str | None:
+    def notice(self, limit: float, group_size: int) -> str | None:
         """Return why this operator cannot have an effect at its place, or None; arguments as in `bound`."""
-        if "advantages" in self.writes and above and not self.bound(above, group_size):
+        if "advantages" in self.writes and limit and not self.bound(limit, group_size):
             return f"{type(self).__name__} gives no credit to groups of {group_size}. Raise model.sampling.completions."
         return None
 
 
-def _split_field_names(header: str, declared: str | Iterable[str]) -> list[str]:
+def _split_field_names(header: str, entry: str | Iterable[str]) -> list[str]:
     """Return the names in a header; a text is split at its spaces."""
-    names = declared.split() if isinstance(declared, str) else list(declared)
+    names = entry.split() if isinstance(entry, str) else list(entry)
     if odd := [name for name in names if not isinstance(name, str)]:
         raise TypeError(f'{header}= holds {odd[0]!r}; expected names of fields, as in {header}="signal advantages".')
     return names

@@ -40,7 +40,7 @@ class FittedCritic:
 
 
 def prefix_features(rollout: Rollout, rows: Tensor, hidden: Tensor, path: Tensor) -> Tensor:
-    """Return what a critic knows about prefixes: hidden state, path and the mean reward of the group's others.
+    """Return the features of prefixes: hidden state, path and the mean reward of the group's others.
 
     Hidden states are divided by their root mean square, so that features are of order one in any model.
 
@@ -54,10 +54,10 @@ def prefix_features(rollout: Rollout, rows: Tensor, hidden: Tensor, path: Tensor
         Shape ``(N, D + S + 1)`` float32.
 
     """
-    others = leave_one_out_means(rollout.judged_rewards, rollout.group_size)[rows, None]
+    companion_means = leave_one_out_means(rollout.judged_rewards, rollout.group_size)[rows, None]
     states = hidden.float()
     scale = states.square().mean(-1, keepdim=True).sqrt().clamp(min=torch.finfo(torch.float32).tiny)
-    return torch.cat([states / scale, path, others], -1)
+    return torch.cat([states / scale, path, companion_means], -1)
 
 
 def make_noise(operator: CreditOperator, rollout: Rollout) -> torch.Generator:
@@ -179,29 +179,29 @@ class FeatureCritic(
 
     def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
         """Fit the prefixes of the judged completions of all processes."""
-        counted = rollout.judged_mask
-        parts = (_describe_prefixes(rollout, counted), returns[counted])
+        mask = rollout.judged_mask
+        parts = (_describe_prefixes(rollout, mask), returns[mask])
         features, targets = (gather_over_processes(part)[0] for part in parts)
         return self.fit(features, targets, make_noise(self, rollout))
 
 
-def _describe_prefixes(rollout: Rollout, chosen: Tensor) -> Tensor:
+def _describe_prefixes(rollout: Rollout, rows: Tensor) -> Tensor:
     """Return the features of the prefixes before some tokens, shape ``(N, F)``; ``chosen`` is ``(B, T)`` bool."""
     path = prefix_statistics(-rollout.old_logprobs)
-    return prefix_features(rollout, chosen.nonzero()[:, 0], rollout.hidden[chosen], path[chosen])
+    return prefix_features(rollout, rows.nonzero()[:, 0], rollout.hidden[rows], path[rows])
 
 
 def describe_values(rollout: Rollout) -> Metrics:
-    """Return how good the values of a rollout are: Brier score, that of the group mean, skill and calibration.
+    """Return the quality of values: their Brier score, the group mean's, skill and calibration.
 
     ``calibration`` is the slope of the reward on the values, both as changes from the start of a completion; see
     :func:`rlcredit.formulas.value_estimates.calibration_sums`.
     """
     brier, baseline = critic_briers(rollout.values, rollout.judged_rewards, rollout.mask, rollout.group_size)
-    together, own = calibration_sums(rollout.values, rollout.judged_rewards, rollout.mask)
+    covariance, variance = calibration_sums(rollout.values, rollout.judged_rewards, rollout.mask)
     return {
         "brier": brier,
         "brier_group": baseline,
         "skill": value_skill(brier, baseline),
-        "calibration": (together / own).where(own > 0, 0),
+        "calibration": (covariance / variance).where(variance > 0, 0),
     }

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcredit.credit.rollout import FIELDS
+from rlcredit.credit.rollout import ROLLOUT_FIELDS
 
-WATCHED_FIELDS = FIELDS | {"trail"}
+WATCHED_FIELDS = ROLLOUT_FIELDS | {"trail"}
 """Fields whose content an operator must leave as it is, whatever it binds to their names."""
 
 ALWAYS_WATCHED = frozenset(["mask"])
@@ -28,9 +28,9 @@ def digest_fields(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, 
     return {name: _digest_value(fields[name]) for name in names}
 
 
-def list_changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def list_changed_fields(old_marks: Mapping[str, Any], new_marks: Mapping[str, Any]) -> list[str]:
     """Return the names whose values differ, sorted."""
-    return sorted(name for name, value in before.items() if after[name] != value)
+    return sorted(name for name, value in old_marks.items() if new_marks[name] != value)
 
 
 def _digest_value(value: Any) -> Any:

@@ -13,7 +13,7 @@ from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.pages.notebook_views import InlinePage
 
-TEMPLATE = Path(__file__).with_suffix(".html")
+HEATMAP_TEMPLATE = Path(__file__).with_suffix(".html")
 """Template of the page."""
 
 
@@ -49,9 +49,9 @@ def credit_heatmap(
 
     """
     if advantages is not None:
-        named = advantages if isinstance(advantages, Mapping) else {"advantages": advantages}
+        ledgers = advantages if isinstance(advantages, Mapping) else {"advantages": advantages}
         rollout = copy.copy(rollout)
-        rollout.trail = tuple((name, _read_advantages(name, values, rollout.mask)) for name, values in named.items())
+        rollout.trail = tuple((name, _read_advantages(name, values, rollout.mask)) for name, values in ledgers.items())
     return draw_heatmap(collect_heatmap(rollout, completions, decode))
 
 
@@ -81,36 +81,36 @@ def draw_heatmap(content: Mapping[str, Any], *, embedded: bool = False) -> Inlin
     """
     from rlcredit.pages.page_template import load_page_template  # noqa: PLC0415  (credit itself needs no templates)
 
-    return InlinePage(load_page_template(TEMPLATE).render(content=content, embedded=embedded))
+    return InlinePage(load_page_template(HEATMAP_TEMPLATE).render(content=content, embedded=embedded))
 
 
 def collect_heatmap(rollout: Rollout, completions: int = 8, decode: Decode | None = None) -> dict[str, Any]:
-    """Return what the page shows, as JSON knows it; arguments as for :func:`credit_heatmap`."""
+    """Return the content of the page in types of JSON; arguments as for :func:`credit_heatmap`."""
     signals = _list_signals(rollout)
     trail = rollout.trail
     if not trail and ("advantages" not in rollout.unwritten or not signals):
         trail = (("advantages", rollout.advantages),)
     rows, layers, errors = _choose_rows(rollout, completions), [], None
-    shown: list[tuple[str, Tensor, bool]] = [(label, ledger[rows], True) for label, ledger in trail]
+    panels: list[tuple[str, Tensor, bool]] = [(label, ledger[rows], True) for label, ledger in trail]
     if rollout.truth is not None:
         errors = rollout.truth.error[: len(rows)]
-        shown.append(("true credit", rollout.truth.credit[: len(rows)], True))
-    shown += [(name, values[rows], False) for name, values in signals.items()]
+        panels.append(("true credit", rollout.truth.credit[: len(rows)], True))
+    panels += [(name, values[rows], False) for name, values in signals.items()]
     mask, credit = rollout.mask[rows].cpu(), [ledger[rows][rollout.mask[rows]] for _, ledger in trail]
-    for number, (name, values, signed) in enumerate(shown):
+    for number, (name, values, has_sign) in enumerate(panels):
         scale = colour_scale(torch.cat(credit) if number < len(credit) else values.cpu()[mask])
-        layers.append({"name": name, "signed": signed, "scale": scale, "errors": name == "true credit"})
+        layers.append({"name": name, "signed": has_sign, "scale": scale, "errors": name == "true credit"})
     return {
         "title": f"Credit at step {rollout.step}",
         "stack": " \u2192 ".join(label for label, _ in trail) or "verdicts as credit",
         "layers": layers,
         "shown": max(len(credit) - 1, 0),
-        "rows": [_describe_completion(rollout, row, place, shown, errors, decode) for place, row in enumerate(rows)],
+        "rows": [_describe_completion(rollout, row, place, panels, errors, decode) for place, row in enumerate(rows)],
     }
 
 
 def _list_signals(rollout: Rollout) -> dict[str, Tensor]:
-    """Return what is known of every token beside its credit, by name."""
+    """Return the signals of every token beside its credit, by name."""
     signals = {"entropy": rollout.entropy} if rollout.has_fact("entropy") else {}
     signals |= {"surprisal": surprisal(rollout.old_logprobs)} if rollout.has_fact("old_logprobs") else {}
     return signals | ({"planning": rollout.plan_mask.float()} if rollout.plan_mask.any() else {})
@@ -120,26 +120,26 @@ def _choose_rows(rollout: Rollout, completions: int) -> list[int]:
     """Choose completions: those whose true credit is known, or some that have tokens, at equal distances."""
     if rollout.truth is not None:
         return list(rollout.truth.rows[:completions])
-    there = rollout.mask.any(-1).nonzero().squeeze(-1).tolist()
-    return [there[place] for place in evenly_spaced_rows(len(there), completions)] if there else []
+    candidates = rollout.mask.any(-1).nonzero().squeeze(-1).tolist()
+    return [candidates[place] for place in evenly_spaced_rows(len(candidates), completions)] if candidates else []
 
 
 def _describe_completion(
     rollout: Rollout,
     row: int,
     place: int,
-    shown: Sequence[tuple[str, Tensor, bool]],
+    panels: Sequence[tuple[str, Tensor, bool]],
     errors: Tensor | None,
     decode: Decode | None,
 ) -> dict[str, Any]:
     """Return one completion with the values of every layer."""
-    mask, judged = rollout.mask[row].cpu(), bool(rollout.judged[row])
+    mask, has_verdict = rollout.mask[row].cpu(), bool(rollout.judged[row])
     record: dict[str, Any] = {
         "prompt": _find_prompt_text(rollout, row, decode),
         "tokens": rollout.list_texts(row, decode),
-        "correct": rollout.correct[row].item() if judged else None,
-        "reward": rollout.rewards[row].item() if judged else None,
-        "values": [[round(v, 4) for v in values[place].cpu()[mask].tolist()] for _, values, _ in shown],
+        "correct": rollout.correct[row].item() if has_verdict else None,
+        "reward": rollout.rewards[row].item() if has_verdict else None,
+        "values": [[round(v, 4) for v in values[place].cpu()[mask].tolist()] for _, values, _ in panels],
         "alternatives": list_alternatives(rollout, row),
         "continuations": list_continuations(rollout, row),
     }
@@ -166,22 +166,24 @@ def colour_scale(values: Tensor) -> float:
 
 def list_alternatives(rollout: Rollout, row: int) -> dict[int, list[tuple[str, float, float]]]:
     """Return text, probability and credit of the tokens that have credit without being sampled, by place."""
-    listed: dict[int, list[tuple[str, float, float]]] = {}
+    entries: dict[int, list[tuple[str, float, float]]] = {}
     if rollout.alternatives is not None:
-        own = rollout.alternatives.keep(rollout.alternatives.rows == row)
-        texts = rollout.lookahead.decode_tokens(own.tokens) if rollout.lookahead else map(str, own.tokens.tolist())
-        numbers = zip(own.places.tolist(), texts, own.logprobs.exp().tolist(), own.weights.tolist(), strict=True)
+        options = rollout.alternatives.keep(rollout.alternatives.rows == row)
+        tokens, weights = options.tokens, options.weights.tolist()
+        texts = rollout.lookahead.decode_tokens(tokens) if rollout.lookahead else map(str, tokens.tolist())
+        numbers = zip(options.places.tolist(), texts, options.logprobs.exp().tolist(), weights, strict=True)
         for place, text, probability, weight in numbers:
-            listed.setdefault(place, []).append((text, round(probability, 4), round(weight, 4)))
-    return listed
+            entries.setdefault(place, []).append((text, round(probability, 4), round(weight, 4)))
+    return entries
 
 
 def list_continuations(rollout: Rollout, row: int) -> dict[int, list[tuple[int, float]]]:
     """Return length and mean credit of the continuations that leave a completion, by place."""
-    listed: dict[int, list[tuple[int, float]]] = {}
+    entries: dict[int, list[tuple[int, float]]] = {}
     if rollout.continuations is not None:
-        own = rollout.continuations.keep(rollout.continuations.rows == row)
-        credit = masked_mean(own.credit, own.mask, dim=-1)
-        for place, length, mean in zip(own.places.tolist(), own.mask.sum(-1).tolist(), credit.tolist(), strict=True):
-            listed.setdefault(place, []).append((length, round(mean, 4)))
-    return listed
+        branches = rollout.continuations.keep(rollout.continuations.rows == row)
+        credit = masked_mean(branches.credit, branches.mask, dim=-1)
+        lengths = branches.mask.sum(-1).tolist()
+        for place, length, mean in zip(branches.places.tolist(), lengths, credit.tolist(), strict=True):
+            entries.setdefault(place, []).append((length, round(mean, 4)))
+    return entries

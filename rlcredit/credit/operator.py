@@ -21,7 +21,7 @@ from rlcredit.credit.field_changes import (
     list_changed_fields,
 )
 from rlcredit.credit.operator_state import collect_state, restore_state
-from rlcredit.credit.rollout import FACTS, FIELDS, OPTIONAL, Rollout
+from rlcredit.credit.rollout import FACT_FIELDS, OPTIONAL_FACTS, ROLLOUT_FIELDS, Rollout
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
 from rlcredit.credit.value_fault import find_value_fault
 
@@ -40,7 +40,7 @@ Metrics = Mapping[str, Tensor | float]
 """What an operator reports, by quantity."""
 
 
-SHARES = ("sepa_lambda", "critic_weight")
+SHARE_FIELDS = ("sepa_lambda", "critic_weight")
 """Fields that hold one share in [0, 1] for the whole rollout."""
 
 IN_PLACE = "of the written-to tensor refers to a single memory location"
@@ -89,7 +89,7 @@ class CreditOperator(OperatorContract, Callback):
 
     def list_missing_facts(self, rollout: Rollout) -> list[str]:
         """Return the names of the facts that this operator reads and a rollout lacks."""
-        return sorted(name for name in self.reads & OPTIONAL if getattr(rollout, name) is None)
+        return sorted(name for name in self.reads & OPTIONAL_FACTS if getattr(rollout, name) is None)
 
     def assign_checked(self, rollout: Rollout, watch: bool = True) -> Metrics:
         """Assign credit and check that the operator keeps to its header.
@@ -107,23 +107,25 @@ class CreditOperator(OperatorContract, Callback):
         """
         if missing := self.list_missing_facts(rollout):
             raise StackError(f"{self.label} reads {missing}, which this rollout lacks. Pass them to Rollout.")
-        before = {name: getattr(rollout, name) for name in WATCHED_FIELDS}
-        watched = WATCHED_FIELDS if watch else ALWAYS_WATCHED
-        versions, digests = count_changes(before), digest_fields(before, watched)
+        old_fields = {name: getattr(rollout, name) for name in WATCHED_FIELDS}
+        names = WATCHED_FIELDS if watch else ALWAYS_WATCHED
+        versions, digests = count_changes(old_fields), digest_fields(old_fields, names)
         with self._refuse_stop():
             metrics = self._assign_watched(rollout) if watch else self.assign(rollout)
         if not isinstance(metrics, Mapping):
             raise StackError(
                 f"{self.label}.assign returns {metrics!r}, expected a dict of metrics, which may be empty."
             )
-        rebound = {name for name in FIELDS if getattr(rollout, name) is not before[name]} - rollout.unwritten
-        if undeclared := rebound - self.writes:
-            raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
-        self._refuse_mutation(list_changed_fields(versions, count_changes(before)))
-        self._refuse_mutation(list_changed_fields(digests, digest_fields(before, watched)))
-        for name in sorted(self.writes - {*SHARES, "critic", "alternatives", "continuations"}):
+        rebound = {
+            name for name in ROLLOUT_FIELDS if getattr(rollout, name) is not old_fields[name]
+        } - rollout.unwritten
+        if strangers := rebound - self.writes:
+            raise StackError(f"{self.label} rebinds {sorted(strangers)} without declaring it in `writes`.")
+        self._refuse_mutation(list_changed_fields(versions, count_changes(old_fields)))
+        self._refuse_mutation(list_changed_fields(digests, digest_fields(old_fields, names)))
+        for name in sorted(self.writes - {*SHARE_FIELDS, "critic", "alternatives", "continuations"}):
             self._check_values(name, getattr(rollout, name), rollout)
-        for name in SHARES:
+        for name in SHARE_FIELDS:
             if not 0 <= getattr(rollout, name) <= 1:
                 raise StackError(f"{self.label} leaves {name} = {getattr(rollout, name):g}, expected one in [0, 1].")
         if "alternatives" in self.writes and rollout.alternatives is not None:
@@ -149,7 +151,7 @@ class CreditOperator(OperatorContract, Callback):
         """Refuse changes of what fields hold."""
         if not names:
             return
-        ledger = FIELDS - FACTS
+        ledger = ROLLOUT_FIELDS - FACT_FIELDS
         repair = "Rebind the field to a new tensor." if ledger.issuperset(names) else "Facts stay: work on a copy."
         raise StackError(f"{self.label} changes {names} in place. {repair}")
 
@@ -161,8 +163,8 @@ class CreditOperator(OperatorContract, Callback):
             except Exception as error:
                 if not notes.read:
                     if IN_PLACE in str(error):
-                        said = f"{self.label} changes a tensor in place. Rebind the field to a new one."
-                        raise StackError(said) from error
+                        message = f"{self.label} changes a tensor in place. Rebind the field to a new one."
+                        raise StackError(message) from error
                     raise
                 metrics, failure = {}, error
         if notes.read:
@@ -176,9 +178,9 @@ class CreditOperator(OperatorContract, Callback):
     def _check_alternatives(self, alternatives: WeightedTokens, rollout: Rollout) -> None:
         """Require places of sampled tokens, and finite weights and log-probabilities."""
         self._check_places("alternatives", alternatives, rollout)
-        every = torch.ones_like(alternatives.weights, dtype=torch.bool)
+        full_mask = torch.ones_like(alternatives.weights, dtype=torch.bool)
         for name, values in (("weights", alternatives.weights), ("log-probabilities", alternatives.logprobs)):
-            if fault := find_value_fault(rollout.step, f"{self.label} crediting alternatives", name, values, every):
+            if fault := find_value_fault(rollout.step, f"{self.label} crediting alternatives", name, values, full_mask):
                 raise fault
 
     def _check_continuations(self, continuations: Continuations, rollout: Rollout) -> None:
@@ -193,24 +195,24 @@ class CreditOperator(OperatorContract, Callback):
             if fault := find_value_fault(rollout.step, f"{self.label} crediting continuations", name, values, mask):
                 raise fault
 
-    def _check_places(self, name: str, credited: WeightedTokens | Continuations, rollout: Rollout) -> None:
+    def _check_places(self, name: str, tokens: WeightedTokens | Continuations, rollout: Rollout) -> None:
         """Require one place of a sampled token for each of some things with credit."""
-        if len({len(values) for values in credited}) != 1:
-            lengths = ", ".join(f"{field} {len(values)}" for field, values in credited._asdict().items())
+        if len({len(values) for values in tokens}) != 1:
+            lengths = ", ".join(f"{field} {len(values)}" for field, values in tokens._asdict().items())
             raise StackError(f"{self.label} leaves {name} of different lengths: {lengths}.")
-        if not len(credited.rows):
+        if not len(tokens.rows):
             return
         rows, width = rollout.mask.shape
-        inside = (credited.rows < rows) & (credited.places < width) & (credited.rows >= 0) & (credited.places >= 0)
-        if not inside.all() or not rollout.mask[credited.rows, credited.places].all():
+        in_batch = (tokens.rows < rows) & (tokens.places < width) & (tokens.rows >= 0) & (tokens.places >= 0)
+        if not in_batch.all() or not rollout.mask[tokens.rows, tokens.places].all():
             raise StackError(f"{self.label} leaves {name} at places where no token was sampled.")
 
     def _check_values(self, name: str, value: Tensor, rollout: Rollout) -> None:
         """Require one finite value per token, or per completion."""
-        counted = rollout.mask.any(-1) if name == "rewards" else rollout.mask
-        if value.shape != counted.shape:
-            shape, expected = tuple(value.shape), tuple(counted.shape)
+        value_mask = rollout.mask.any(-1) if name == "rewards" else rollout.mask
+        if value.shape != value_mask.shape:
+            shape, mask_shape = tuple(value.shape), tuple(value_mask.shape)
             unit = "completion" if name == "rewards" else "token"
-            raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {expected}: one per {unit}.")
-        if fault := find_value_fault(rollout.step, f"{self.label} assigning credit", name, value, counted):
+            raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {mask_shape}: one per {unit}.")
+        if fault := find_value_fault(rollout.step, f"{self.label} assigning credit", name, value, value_mask):
             raise fault

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def label_operators(operators: "Sequence[CreditOperator]", seed: int) -> None:
     """Number the second and later operators of one class in their labels, and hand on the run's seed."""
-    counted: dict[type, int] = {}
+    counts: dict[type, int] = {}
     for operator in operators:
-        counted[type(operator)] = place = counted.get(type(operator), 0) + 1
+        counts[type(operator)] = place = counts.get(type(operator), 0) + 1
         operator.label = type(operator).__name__ + (f"_{place}" if place > 1 else "")
         operator.run_seed = seed
 
@@ -29,7 +29,7 @@ def note_credit(rollout: Rollout, operator: "CreditOperator") -> None:
 
 
 def collect_state(operator: "CreditOperator") -> dict[str, Any]:
-    """Return what an operator has learned, by the names of its attributes.
+    """Return the state of an operator, by the names of its attributes.
 
     Raises:
         StackError: it is nothing that a checkpoint can hold.
@@ -71,7 +71,7 @@ def _move_tensors(value: Any, device: torch.device) -> Any:
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, list):
-        return [_move_tensors(each, device) for each in value]
+        return [_move_tensors(item, device) for item in value]
     if isinstance(value, dict):
-        return {name: _move_tensors(each, device) for name, each in value.items()}
+        return {name: _move_tensors(item, device) for name, item in value.items()}
     return value

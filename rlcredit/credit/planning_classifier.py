@@ -44,7 +44,7 @@ class PlanningAnchors:
 
 @dataclass
 class PlanningClassifier:
-    """Say whether texts are about planning, encoding each distinct text once.
+    """Judge texts to be about planning or not, encoding each distinct text once.
 
     Args:
         anchors: Two lists of sentences, planning and execution; each is represented by the mean of its embeddings.

@@ -31,7 +31,7 @@ class ValueOracle(Protocol):
     decoded: int
 
     def outcomes(self, rollout: "Rollout", rows: Sequence[int], starts: Tensor, samples: int) -> Tensor:
-        """Return whether continuations are right; see :meth:`rlcredit.oracle.Oracle.outcomes`."""
+        """Return the verdicts of continuations; see :meth:`rlcredit.oracle.Oracle.outcomes`."""
         ...
 
     def continue_prefixes(
@@ -214,23 +214,23 @@ class Rollout:
 
     def _open(self) -> None:
         """Make the whole ledger neutral."""
-        for name, neutral in NEUTRAL.items():
+        for name, neutral in NEUTRAL_VALUES.items():
             setattr(self, name, neutral(self))
-        vars(self)["unwritten"] = frozenset(NEUTRAL)
+        vars(self)["unwritten"] = frozenset(NEUTRAL_VALUES)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Bind a field and recompute neutral fields made from it, unless it is set to None."""
         bind = super().__setattr__
         bind(name, value)
         bind("unwritten", self.unwritten - {name})
-        for made in MADE_OF.get(name, ()) if value is not None else ():
-            if made in self.unwritten:
-                bind(made, NEUTRAL[made](self))
+        for product in MADE_OF.get(name, ()) if value is not None else ():
+            if product in self.unwritten:
+                bind(product, NEUTRAL_VALUES[product](self))
 
     def make_neutral(self, name: str) -> None:
         """Give a field of the ledger its neutral value, as if nobody had written it."""
         if name not in self.unwritten:
-            vars(self)[name] = NEUTRAL[name](self)
+            vars(self)[name] = NEUTRAL_VALUES[name](self)
             vars(self)["unwritten"] = self.unwritten | {name}
 
     @property
@@ -266,13 +266,13 @@ class Rollout:
         """Return some completions, coloured by their credit, for a notebook."""
         completions, group = self.mask.shape[0], self.group_size
         title = f"Rollout at step {self.step}: {completions // group} prompts x {group} completions"
-        shown = []
+        parts = []
         for row in self.evenly_spaced_rows(SHOWN_ROWS):
             credit = self.advantages[row][self.mask[row]].tolist()
             label = f"prompt {row // group}: {self._describe_outcome(row)}"
-            shown.append((label, list(zip(self.list_texts(row), credit, strict=False))))
+            parts.append((label, list(zip(self.list_texts(row), credit, strict=False))))
         return render_credit_rows(
-            title, shown, "Green: more likely. Red: less likely. Point at a token for its number."
+            title, parts, "Green: more likely. Red: less likely. Point at a token for its number."
         )
 
     def _describe_outcome(self, row: int) -> str:
@@ -296,7 +296,7 @@ class Rollout:
         return [f"{token} " for token in ids] if decode is None or min(ids) < 0 else list(decode(ids))
 
     def has_fact(self, name: str) -> bool:
-        """Return whether a fact is known; one that may not be None is zero, or empty, everywhere where it is not.
+        """True if a fact is known; one that may not be None is zero, or empty, everywhere where it is not.
 
         Token ids that are not known are minus one.
         """
@@ -313,23 +313,25 @@ class Rollout:
         """Return ``number`` rows at equal distances, the first and the last among them; all if there are no more."""
         return evenly_spaced_rows(len(self.mask), number)
 
-    def select_rows(self, chosen: Tensor) -> "Rollout":
+    def select_rows(self, row_numbers: Tensor) -> "Rollout":
         """Return the rollout of some rows, in the order given, with facts and ledger as they are.
 
         Args:
-            chosen: Numbers of whole groups of rows, shape ``(N,)``.
+            row_numbers: Numbers of whole groups of rows, shape ``(N,)``.
 
         """
         part = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
-                vars(part)[name] = value[chosen]
+                vars(part)[name] = value[row_numbers]
         credit = Credit(*(vars(self)[name] for name in Credit._fields))
-        vars(part).update(credit.select_rows(chosen)._asdict())
-        part.tokens = [self.tokens[row] for row in chosen.tolist()]
+        vars(part).update(credit.select_rows(row_numbers)._asdict())
+        part.tokens = [self.tokens[row] for row in row_numbers.tolist()]
         if self.sources:
-            part.sources = tuple(self.sources[row // self.group_size] for row in chosen.tolist()[:: self.group_size])
-        part.trail = tuple((label, advantages[chosen]) for label, advantages in self.trail)
+            part.sources = tuple(
+                self.sources[row // self.group_size] for row in row_numbers.tolist()[:: self.group_size]
+            )
+        part.trail = tuple((label, advantages[row_numbers]) for label, advantages in self.trail)
         return part
 
     def save(self, file: str | Path) -> None:
@@ -353,11 +355,11 @@ class Rollout:
         fresh._open()
         return fresh
 
-    def select_minibatch(self, number: int, of: int) -> "Rollout":
+    def select_minibatch(self, number: int, total: int) -> "Rollout":
         """Return one of several mini-batches of prompts, in order; the rollout itself if there is only one."""
-        if of == 1:
+        if total == 1:
             return self
-        return self.select_rows(torch.arange(len(self.mask), device=self.mask.device).chunk(of)[number])
+        return self.select_rows(torch.arange(len(self.mask), device=self.mask.device).chunk(total)[number])
 
 
 SHOWN_ROWS = 8
@@ -375,16 +377,16 @@ def _refuse_wrong_shapes(rollout: Rollout) -> None:
     rows, width = mask.shape
     if group_size < 1 or rows % group_size:
         raise ValueError(f"Rollout: group_size is {group_size}, expected a divisor of the {rows} completions.")
-    for names, expected, unit in (
+    for names, shape, unit in (
         (PER_TOKEN, (rows, width), "token"),
         (("correct", "judged", "task_rewards"), (rows,), "completion"),
         (("prompt_ids",), (rows, rollout.prompt_ids.shape[-1] if rollout.prompt_ids.ndim else 1), "token of a prompt"),
     ):
         for name in names:
             value = getattr(rollout, name)
-            if value is not None and value.shape != expected:
+            if value is not None and value.shape != shape:
                 raise ValueError(
-                    f"Rollout: {name} has shape {tuple(value.shape)}, expected {expected}, one value per {unit}; mask "
+                    f"Rollout: {name} has shape {tuple(value.shape)}, expected {shape}, one value per {unit}; mask "
                     f"has shape {(rows, width)}."
                 )
     if rollout.hidden is not None and rollout.hidden.shape[:2] != (rows, width):
@@ -425,7 +427,7 @@ def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
         tensors["task_rewards"] = torch.cat([rollout.task_rewards for rollout in rollouts])
     if rollouts[0].hidden is not None:
         tensors["hidden"] = torch.cat([pad(r.hidden, (0, 0, 0, width - r.mask.shape[1])) for r in rollouts])
-    combined = Rollout(
+    whole = Rollout(
         step=rollouts[0].step,
         group_size=rollouts[0].group_size,
         prompt_ids=torch.cat([rollout.prompt_ids for rollout in rollouts]),
@@ -434,8 +436,8 @@ def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
         tokens=[pieces for rollout in rollouts for pieces in rollout.tokens],
         **tensors,
     )
-    combined.sources = tuple(source for rollout in rollouts for source in rollout.sources)
-    return combined
+    whole.sources = tuple(source for rollout in rollouts for source in rollout.sources)
+    return whole
 
 
 PER_TOKEN = (
@@ -444,7 +446,7 @@ PER_TOKEN = (
 )
 """Facts with a value for every token."""
 
-OPTIONAL = frozenset(
+OPTIONAL_FACTS = frozenset(
     [
         *("ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs", "task_rewards"),
         *("oracle", "hidden", "lookahead"),
@@ -455,7 +457,7 @@ knows ``sum_pi_squared``, ``engine_logprobs`` exist where the engine is not the 
 are not the rewards, and ``hidden``, ``oracle`` and ``lookahead`` where something reads them; ``hidden`` comes from the
 decoder, or else takes a pass of its own."""
 
-FACTS = OPTIONAL | frozenset(
+FACT_FIELDS = OPTIONAL_FACTS | frozenset(
     [
         "step",
         "group_size",
@@ -483,7 +485,7 @@ def positional_progress(mask: Tensor) -> Tensor:
     return place.where(mask, 1.0)
 
 
-NEUTRAL: dict[str, Callable[[Rollout], Tensor | float | None]] = {
+NEUTRAL_VALUES: dict[str, Callable[[Rollout], Tensor | float | None]] = {
     "rewards": unshaped_rewards,
     "signal": lambda rollout: surprisal(rollout.old_logprobs),
     "plan_mask": lambda rollout: rollout.mask.new_zeros(rollout.mask.shape),
@@ -513,13 +515,13 @@ MADE_OF: dict[str, tuple[str, ...]] = {
 }
 """Neutral fields made from a field, directly or not, in the order in which they are made."""
 
-NOTES = frozenset(["update", "sources", "trail", "truth", "token_counts"])
+NOTE_FIELDS = frozenset(["update", "sources", "trail", "truth", "token_counts"])
 """What the run records about a rollout; no operator may name it."""
 
-FIELDS = FACTS | frozenset(NEUTRAL)
+ROLLOUT_FIELDS = FACT_FIELDS | frozenset(NEUTRAL_VALUES)
 """Everything an operator may name in ``reads``."""
 
-MEANINGFUL = FACTS | {"rewards", "signal", "progress", "returns", "advantages", "critic_weight"}
+MEANINGFUL_FIELDS = FACT_FIELDS | {"rewards", "signal", "progress", "returns", "advantages", "critic_weight"}
 """Fields worth reading although no operator has written them: facts, verdict, surprisal, position, verdict again (to
 learn from, and as credit), and full weight."""
 

@@ -74,14 +74,14 @@ class SecondAdapter:
 
         """
         weights = [weight.detach().clone().requires_grad_() for weight in (*self.factors, *self.others)]
-        factors, others = weights[: len(self.factors)], weights[len(self.factors) :]
+        factors, extra_weights = weights[: len(self.factors)], weights[len(self.factors) :]
         optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
         if self.moments:
             optimizer.load_state_dict(copy.deepcopy(self.moments))  # which it would change in place
         total = weights[0].new_zeros(())
         with torch.enable_grad():
             for parts in rollout.lookahead.iterate_states(rollout, factors):
-                loss = torch.stack([compute_loss(rows, states, others) for rows, states in parts]).sum()
+                loss = torch.stack([compute_loss(rows, states, extra_weights) for rows, states in parts]).sum()
                 loss.backward()
                 total = total + loss.detach()
         gradients = [sum_over_processes(torch.zeros_like(w) if w.grad is None else w.grad) for w in weights]
@@ -89,12 +89,12 @@ class SecondAdapter:
             weight.grad = gradient
         clip_grads_with_norm_(weights, largest_norm, get_total_norm(gradients))
         optimizer.step()
-        self.factors, self.others = [f.detach() for f in factors], [o.detach() for o in others]
+        self.factors, self.others = [f.detach() for f in factors], [o.detach() for o in extra_weights]
         self.moments = optimizer.state_dict()
         return sum_over_processes(total)
 
 
-def share_of_all(counted: Tensor) -> Tensor:
+def share_of_all(mask: Tensor) -> Tensor:
     """Return one over the number of true entries in all processes, zero if there are none; ``counted`` is boolean."""
-    number = sum_over_processes(counted.sum().float())
+    number = sum_over_processes(mask.sum().float())
     return (1 / number).where(number > 0, 0)

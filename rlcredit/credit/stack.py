@@ -66,9 +66,9 @@ class CreditStack(Callback):
         """Check the stack, number the second and later operators of one class, and hand on the run's seed."""
         from rlcredit.base.lightning_private import read_callbacks  # noqa: PLC0415  (credit is assigned without Lightning, too)
 
-        listed = read_callbacks(trainer)
-        check_stack(listed)
-        self.operators = [callback for callback in listed if isinstance(callback, CreditOperator)]
+        callbacks = read_callbacks(trainer)
+        check_stack(callbacks)
+        self.operators = [callback for callback in callbacks if isinstance(callback, CreditOperator)]
         module = cast("PolicyModule", pl_module)
         group_size = module.sampling.completions
         limits = bound_advantages(self.operators, group_size, module.task.has_real_rewards)

@@ -49,10 +49,10 @@ class TokenCounts:
 
     def take_counts(self) -> dict[str, int]:
         """Return the numbers by kind, and start again at zero."""
-        taken = asdict(self)
-        for kind in taken:
+        counts = asdict(self)
+        for kind in counts:
             setattr(self, kind, 0)
-        return taken
+        return counts
 
 
 def count_distinct_prompt_tokens(prompt_ids: Tensor) -> int:

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rlcredit.credit.rollout import FIELDS, Rollout
+from rlcredit.credit.rollout import ROLLOUT_FIELDS, Rollout
 
-SHAPE = frozenset(["mask", "group_size"])
+SHAPE_FIELDS = frozenset(["mask", "group_size"])
 """Fields that describe shapes; every operator may read them."""
 
 _NOTES = "_notes"
@@ -26,7 +26,7 @@ class UndeclaredReads:
     """
 
     def __init__(self, reads: Set[str]) -> None:
-        self.watched = FIELDS - reads - SHAPE
+        self.watched = ROLLOUT_FIELDS - reads - SHAPE_FIELDS
         self.read: dict[str, str] = {}
 
 
@@ -38,7 +38,7 @@ class _WatchedRollout(Rollout):
     """
 
     def __getattribute__(self, name: str) -> Any:
-        if name in FIELDS:
+        if name in ROLLOUT_FIELDS:
             notes = object.__getattribute__(self, "__dict__").get(_NOTES)
             if notes and name in notes.watched and (place := _find_reading_line()):
                 notes.read.setdefault(name, place)
@@ -51,9 +51,9 @@ class _WatchedRollout(Rollout):
         notes.watched -= {name}
 
     def __copy__(self) -> Rollout:
-        copied = object.__new__(Rollout)
-        vars(copied).update({name: value for name, value in vars(self).items() if name != _NOTES})
-        return copied
+        twin = object.__new__(Rollout)
+        vars(twin).update({name: value for name, value in vars(self).items() if name != _NOTES})
+        return twin
 
 
 @contextmanager
@@ -65,13 +65,13 @@ def note_undeclared_reads(rollout: Rollout, reads: Set[str]) -> Iterator[Undecla
         reads: Fields that may be read.
 
     """
-    notes, before = UndeclaredReads(reads), (rollout.__class__, vars(rollout).get(_NOTES))
+    notes, old_state = UndeclaredReads(reads), (rollout.__class__, vars(rollout).get(_NOTES))
     vars(rollout)[_NOTES], rollout.__class__ = notes, _WatchedRollout
     try:
         yield notes
     finally:
-        rollout.__class__, vars(rollout)[_NOTES] = before
-        if before[1] is None:
+        rollout.__class__, vars(rollout)[_NOTES] = old_state
+        if old_state[1] is None:
             del vars(rollout)[_NOTES]
 
 

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from rlcredit.base.exit_status import NotFinite
 
-REPAIR = {
+REPAIR_OF_PHASE = {
     "sampling": "The forward pass of the engine overflows; hold the model in bfloat16 or float32.",
     "sampling held-out answers": "The weights have grown too large for the model's precision; lower the learning rate.",
     "scoring the reference": "The model overflows without its adapter; hold it in bfloat16 or float32.",
@@ -13,7 +13,7 @@ REPAIR = {
 """By phase; what to do next."""
 
 
-def find_value_fault(step: int, phase: str, name: str, values: Tensor, counted: Tensor) -> NotFinite | None:
+def find_value_fault(step: int, phase: str, name: str, values: Tensor, mask: Tensor) -> NotFinite | None:
     """Return the fault of a phase whose output has NaN or infinity.
 
     Args:
@@ -21,15 +21,16 @@ def find_value_fault(step: int, phase: str, name: str, values: Tensor, counted: 
         phase: Phase whose output the values are.
         name: Name of the values, in the plural.
         values: Value per token, shape ``(B, T)``, or per completion, shape ``(B,)``.
-        counted: Values that matter, boolean, same shape.
+        mask: Values that matter, boolean, same shape.
 
     """
-    wrong = ~values.isfinite() & counted
+    wrong = ~values.isfinite() & mask
     if not wrong.any():
         return None
     index = wrong.nonzero()[0].tolist()
-    where = ", ".join(f"{unit} {number}" for unit, number in zip(("completion", "token"), index, strict=False))
+    repair = REPAIR_OF_PHASE.get(phase, "Look for a division or a logarithm there.")
+    place = ", ".join(f"{unit} {number}" for unit, number in zip(("completion", "token"), index, strict=False))
     return NotFinite(
-        f"Step {step}: {phase} gives {name} that are not finite, {int(wrong.sum())} of {int(counted.sum())}, the first "
-        f"({values[tuple(index)].item()}) at {where}. {REPAIR.get(phase, 'Look for a division or a logarithm there.')}"
+        f"Step {step}: {phase} gives {name} that are not finite, {int(wrong.sum())} of {int(mask.sum())}, the first "
+        f"({values[tuple(index)].item()}) at {place}. {repair}"
     )

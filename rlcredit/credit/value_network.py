@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, silu
 
-LEAST = 0.1
+MIN_FEATURE_DEVIATION = 0.1
 """Smallest deviation that a feature is divided by; features are of order one."""
 
 
@@ -46,7 +46,7 @@ class ValueNetwork:
             reach = inputs**-0.5
             for shape in ((units, inputs), (units,)):
                 weights.append((reach * (2 * torch.rand(shape, generator=noise) - 1)).to(features.device))
-        return cls(features.mean(0), features.std(0, correction=0).clamp(min=LEAST), weights)
+        return cls(features.mean(0), features.std(0, correction=0).clamp(min=MIN_FEATURE_DEVIATION), weights)
 
     def outputs(self, features: Tensor, weights: Sequence[Tensor] | None = None) -> Tensor:
         """Return the outputs for features, shapes ``(N, K)`` and ``(N, F)``; of other weights if given."""
@@ -88,8 +88,8 @@ class ValueNetwork:
         loss = features.new_zeros(())
         with torch.enable_grad():
             for _ in range(steps):
-                drawn = torch.randint(len(features), (batch,), generator=noise).to(features.device)
-                loss = cross_entropy(self.outputs(features[drawn], weights), targets[drawn])
+                indices = torch.randint(len(features), (batch,), generator=noise).to(features.device)
+                loss = cross_entropy(self.outputs(features[indices], weights), targets[indices])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()

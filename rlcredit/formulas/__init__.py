@@ -171,12 +171,12 @@ _MODULES = (
 def __getattr__(name: str) -> Any:
     """Import the formula of a name when it is first used."""
     for module in _MODULES if name in __all__ else ():
-        found = vars(importlib.import_module(f"{__name__}.{module}")).get(name)
-        if found is not None and found.__module__ == f"{__name__}.{module}":
-            return found
+        value = vars(importlib.import_module(f"{__name__}.{module}")).get(name)
+        if value is not None and value.__module__ == f"{__name__}.{module}":
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """List what is public, for completion in an editor or a notebook."""
+    """List the public names, for completion in an editor or a notebook."""
     return sorted({*globals(), *__all__})

@@ -31,20 +31,20 @@ def fork_places(priority: Tensor, allowed: Tensor, forks: int, spacing: int) -> 
     """
     rows, width = allowed.shape
     place = torch.arange(width, device=allowed.device)
-    chosen = [place.new_full((rows, 0), width)]
+    fork_columns = [place.new_full((rows, 0), width)]
     for _ in range(forks if width else 0):
         best = priority.double().where(allowed, -torch.inf).argmax(-1, keepdim=True)
-        chosen.append(best.where(allowed.any(-1, keepdim=True), width))
-        allowed = allowed & ((place - chosen[-1]).abs() >= spacing)
-    places = torch.cat(chosen, -1).sort(-1).values
+        fork_columns.append(best.where(allowed.any(-1, keepdim=True), width))
+        allowed = allowed & ((place - fork_columns[-1]).abs() >= spacing)
+    places = torch.cat(fork_columns, -1).sort(-1).values
     return places.where(places < width, -1)
 
 
-def places_in_order(where: Tensor) -> Tensor:
+def places_in_order(mask: Tensor) -> Tensor:
     """Return the places that are marked, ascending, then -1, shape ``(B, K)``, K being the most of a row.
 
     Args:
-        where: True on some places, shape ``(B, T)`` bool.
+        mask: True on some places, shape ``(B, T)`` bool.
 
     Example:
         >>> places_in_order(torch.tensor([[True, False, True], [False, True, False]]))
@@ -52,13 +52,13 @@ def places_in_order(where: Tensor) -> Tensor:
                 [ 1, -1]])
 
     """
-    most = int(where.sum(-1).max()) if len(where) else 0
-    place = torch.arange(where.shape[1], device=where.device).expand_as(where)
-    return fork_places(-place, where, most, spacing=1)
+    width = int(mask.sum(-1).max()) if len(mask) else 0
+    place = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
+    return fork_places(-place, mask, width, spacing=1)
 
 
 def forks_passed(forks: Tensor, width: int) -> Tensor:
-    """Return how many forks stand at or before each token, shape ``(B, T)`` int64.
+    """Return the number of forks at or before each token, shape ``(B, T)`` int64.
 
     Args:
         forks: Places of forks, -1 for none, shape ``(B, K)``.
@@ -126,16 +126,16 @@ def branch_credit(rewards: Tensor, ends: Tensor, group_size: int) -> tuple[Tenso
         ([0.667, -1.0], [[0.5, 0.5]], -0.667)
 
     """
-    values, known = branch_values(rewards, ends), ~ends.isnan()
-    counts, found = known.sum(-1), ends.double().where(known, 0)
-    sums = found.sum(-1)
+    values, has_end = branch_values(rewards, ends), ~ends.isnan()
+    counts, end_values = has_end.sum(-1), ends.double().where(has_end, 0)
+    sums = end_values.sum(-1)
     deviations = values[:, 1:] - sums / counts.clamp(min=1)
-    own = [leave_one_out_deviations(values[:, 0], group_size).flatten()]
+    row_parts = [leave_one_out_deviations(values[:, 0], group_size).flatten()]
     for fork in range(ends.shape[1]):
-        own.append(deviations[:, fork].where(counts[:, fork] > 0, own[-1]))
-    siblings = values[:, 1:, None] + sums[..., None] - found
-    others = found - siblings / counts[..., None].clamp(min=1)
-    return torch.stack(own, 1).where(~rewards.isnan()[:, None], 0), others.where(known, 0)
+        row_parts.append(deviations[:, fork].where(counts[:, fork] > 0, row_parts[-1]))
+    siblings = values[:, 1:, None] + sums[..., None] - end_values
+    branch_parts = end_values - siblings / counts[..., None].clamp(min=1)
+    return torch.stack(row_parts, 1).where(~rewards.isnan()[:, None], 0), branch_parts.where(has_end, 0)
 
 
 def branch_shares(ends: Tensor) -> Tensor:
@@ -155,5 +155,5 @@ def branch_shares(ends: Tensor) -> Tensor:
         tensor([[1.0000, 0.3333, 0.1667]], dtype=torch.float64)
 
     """
-    kept = 1 / (1 + (~ends.isnan()).sum(-1).double())
-    return torch.cat([kept.new_ones(len(ends), 1), kept], 1).cumprod(1)
+    row_share = 1 / (1 + (~ends.isnan()).sum(-1).double())
+    return torch.cat([row_share.new_ones(len(ends), 1), row_share], 1).cumprod(1)

@@ -8,7 +8,7 @@ from torch.nn.functional import pad
 
 
 def class_counts(marks: Tensor, classes: Tensor, number: int) -> Tensor:
-    """Return how often each mark occurs in each class.
+    """Return the count of each mark in each class.
 
     Args:
         marks: Number of the mark of each occurrence, shape ``(M,)``.
@@ -24,7 +24,7 @@ def class_counts(marks: Tensor, classes: Tensor, number: int) -> Tensor:
                 [0., 1., 0.]], dtype=torch.float64)
 
     """
-    return torch.stack([marks[inside].bincount(minlength=number) for inside in classes]).double()
+    return torch.stack([marks[members].bincount(minlength=number) for members in classes]).double()
 
 
 def fisher_p_values(table: Tensor) -> Tensor:
@@ -43,8 +43,8 @@ def fisher_p_values(table: Tensor) -> Tensor:
 
     """
     a, b, c, d = table[..., None]
-    other = torch.arange(int(pad(table[0::2].sum(0), (0, 1)).max()) + 1, dtype=table.dtype, device=table.device)
-    cells = torch.stack([other.expand(len(a), -1), a + b - other, a + c - other, d - a + other])
+    numbers = torch.arange(int(pad(table[0::2].sum(0), (0, 1)).max()) + 1, dtype=table.dtype, device=table.device)
+    cells = torch.stack([numbers.expand(len(a), -1), a + b - numbers, a + c - numbers, d - a + numbers])
     possible = (cells >= 0).all(0)
     log_weights = torch.lgamma(table + 1).sum(0)[:, None] - torch.lgamma(cells.clamp(min=0) + 1).sum(0)
     weights = log_weights.exp().where(possible, 0)  # relative to the table given
@@ -52,7 +52,7 @@ def fisher_p_values(table: Tensor) -> Tensor:
 
 
 def information_gain(table: Tensor) -> Tensor:
-    """Return how many bits of the class the mark tells; arguments as above.
+    """Return the bits of the class that the mark tells; arguments as above.
 
     Example:
         >>> information_gain(torch.tensor([[4.0], [0.0], [1.0], [3.0]], dtype=torch.float64))
@@ -66,7 +66,7 @@ def information_gain(table: Tensor) -> Tensor:
 
 
 def key_token_values(table: Tensor, uses: Tensor, tokens: Tensor, frequency: float) -> Tensor:
-    r"""Return how strongly a token speaks for right answers, between -1 and 1.
+    r"""Return the strength with which a token speaks for right answers, between -1 and 1.
 
     .. math:: k = \tanh \tfrac14 \bigl[(e^{-2p} + I)\,(h + f q)\bigr], \qquad h = \arcsin \sqrt{\tfrac{a}{a + c}} -
         \arcsin \sqrt{\tfrac{b}{b + d}}, \qquad q = \frac{F_r}{F_w + 10^{-5}} - \frac{F_w}{F_r + 10^{-5}}

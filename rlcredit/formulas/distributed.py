@@ -62,9 +62,9 @@ def share_first_value(value: Any) -> Any:
     """
     if not has_other_processes():
         return value
-    every: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(every, value)
-    return next((value for value in every if value is not None), None)
+    values_of_ranks: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(values_of_ranks, value)
+    return next((value for value in values_of_ranks if value is not None), None)
 
 
 def pooled_mean_var(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,5 +100,5 @@ def gather_over_processes(values: Tensor) -> tuple[Tensor, slice]:
     parts = [values.new_zeros(max(sizes), *values.shape[1:]) for _ in sizes]
     dist.all_gather(parts, torch.cat([values, values.new_zeros(max(sizes) - len(values), *values.shape[1:])]))
     start = sum(sizes[:rank])
-    every = torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
-    return every, slice(start, start + sizes[rank])
+    whole = torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+    return whole, slice(start, start + sizes[rank])

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-STORED = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+FLOAT_TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 """Types that can hold NaN and infinity; quantized storages hold integers, and are passed over."""
 
 
@@ -17,10 +17,10 @@ def is_finite(values: Tensor) -> bool:
         (False, True, True)
 
     """
-    if values.dtype not in STORED or values.numel() == 0:
+    if values.dtype not in FLOAT_TYPES or values.numel() == 0:
         return True
-    least, most = values.detach().aminmax()  # NaN is both
-    return bool(least.isfinite() & most.isfinite())
+    smallest, largest = values.detach().aminmax()  # NaN is both
+    return bool(smallest.isfinite() & largest.isfinite())
 
 
 def find_non_finite_name(tensors: Iterable[tuple[str, Tensor]]) -> str | None:

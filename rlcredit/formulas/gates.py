@@ -42,21 +42,21 @@ class AdaptiveEta:
         if not 0 < self.share < 1 or not 0 <= self.decay < 1 or not 0 < self.low <= self.high:
             raise ValueError(f"AdaptiveEta expects share and decay in [0, 1) and 0 < low <= high, got {self}.")
 
-    def next_eta(self, before: float | None, delight: Tensor, credited: Tensor) -> float | None:
+    def next_eta(self, old_eta: float | None, delight: Tensor, credit_mask: Tensor) -> float | None:
         r"""Return the next value of the moving average; a batch without any advantage leaves it unchanged.
 
         Args:
-            before: Eta of the step before; None before the first.
+            old_eta: Eta of the step before; None before the first.
             delight: :math:`\chi`, advantage times surprisal, shape ``(B, T)``.
-            credited: Tokens that have an advantage, shape ``(B, T)``; those of all processes count.
+            credit_mask: Tokens that have an advantage, shape ``(B, T)``; those of all processes count.
 
         """
-        sizes = gather_over_processes(delight.abs()[credited])[0].sort().values
+        sizes = gather_over_processes(delight.abs()[credit_mask])[0].sort().values
         if not len(sizes):
-            return before
+            return old_eta
         quantile = sizes[math.ceil(self.share * len(sizes)) - 1].item()
         eta = min(max(quantile / NEUTRAL_EDGE, self.low), self.high)
-        return eta if before is None else self.decay * before + (1 - self.decay) * eta
+        return eta if old_eta is None else self.decay * old_eta + (1 - self.decay) * eta
 
 
 Eta = float | AdaptiveEta
@@ -78,12 +78,12 @@ def gate_statistics(gate: Tensor, weights: Tensor, advantages: Tensor, mask: Ten
         completions and between them: a gate without the first only rescales rollouts.
 
     """
-    credited = mask & (advantages != 0)
-    within, between = variance_within_between(weights, credited)
+    credit_mask = mask & (advantages != 0)
+    inner_variance, between = variance_within_between(weights, credit_mask)
     means = {
-        "gate_mean": credited,
-        "gate_positive_mean": credited & (advantages > 0),
-        "gate_negative_mean": credited & (advantages < 0),
+        "gate_mean": credit_mask,
+        "gate_positive_mean": credit_mask & (advantages > 0),
+        "gate_negative_mean": credit_mask & (advantages < 0),
     }
     shares = {
         "suppressed_fraction": gate < 0.2,
@@ -92,8 +92,8 @@ def gate_statistics(gate: Tensor, weights: Tensor, advantages: Tensor, mask: Ten
         "saturated_fraction": (gate - 0.5).abs() > 0.49,
     }
     return {
-        **{name: torch.where(where.any(), masked_mean(gate, where), 0.5) for name, where in means.items()},
-        **{name: masked_mean(which.float(), credited) for name, which in shares.items()},
-        "weight_deviation_within": within.sqrt(),
+        **{name: torch.where(selection.any(), masked_mean(gate, selection), 0.5) for name, selection in means.items()},
+        **{name: masked_mean(selection.float(), credit_mask) for name, selection in shares.items()},
+        "weight_deviation_within": inner_variance.sqrt(),
         "weight_deviation_between": between.sqrt(),
     }

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.masked import FLAT, masked_mean, masked_var
+from rlcredit.formulas.masked import FLAT_DEVIATION, masked_mean, masked_var
 
-ROUNDING = 1e-6
+ROUNDING_ERROR = 1e-6
 """Smaller differences of rewards are rounding: completions without verdict carry the mean of the judged ones."""
 
 
@@ -30,11 +30,11 @@ def group_deviations(rewards: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
     groups = rewards.view(-1, group_size).double()
     means = masked_mean(groups, ~groups.isnan(), dim=-1, keepdim=True)
     deviations = groups - means
-    return deviations.where(deviations.abs() > ROUNDING, 0), means
+    return deviations.where(deviations.abs() > ROUNDING_ERROR, 0), means
 
 
 def judged_counts(rewards: Tensor, group_size: int) -> Tensor:
-    """Return how many completions of each group were judged, shape ``(P, 1)`` float64; arguments as above.
+    """Return the number of judged completions of each group, shape ``(P, 1)`` float64; arguments as above.
 
     Example:
         >>> import torch
@@ -59,10 +59,10 @@ def leave_one_out_means(rewards: Tensor, group_size: int) -> Tensor:
 
     """
     groups = rewards.view(-1, group_size).double()
-    judged = ~groups.isnan()
-    known = groups.where(judged, 0)
-    others = judged.sum(-1, keepdim=True) - judged.double()
-    means = (known.sum(-1, keepdim=True) - known) / others.clamp(min=1)
+    verdict_mask = ~groups.isnan()
+    verdicts = groups.where(verdict_mask, 0)
+    companions = verdict_mask.sum(-1, keepdim=True) - verdict_mask.double()
+    means = (verdicts.sum(-1, keepdim=True) - verdicts) / companions.clamp(min=1)
     return means.flatten().float()
 
 
@@ -81,16 +81,16 @@ def leave_one_out_deviations(rewards: Tensor, group_size: int) -> Tensor:
 
     """
     deviations, _ = group_deviations(rewards, group_size)
-    judged = judged_counts(rewards, group_size)
-    return judged / (judged - 1).clamp(min=1) * deviations
+    counts = judged_counts(rewards, group_size)
+    return counts / (counts - 1).clamp(min=1) * deviations
 
 
-def selected_places(rows: Tensor, chosen: Tensor, number: int) -> Tensor:
+def selected_places(rows: Tensor, selection: Tensor, number: int) -> Tensor:
     """Return the place in a selection of the row of each entry, -1 where it is not selected.
 
     Args:
         rows: Row of each entry, shape ``(N,)`` int64.
-        chosen: Rows that are selected, each once, shape ``(M,)`` int64.
+        selection: Rows that are selected, each once, shape ``(M,)`` int64.
         number: Number of rows.
 
     Example:
@@ -100,12 +100,12 @@ def selected_places(rows: Tensor, chosen: Tensor, number: int) -> Tensor:
 
     """
     place_of = torch.full((number,), -1, device=rows.device)
-    place_of[chosen] = torch.arange(len(chosen), device=rows.device)
+    place_of[selection] = torch.arange(len(selection), device=rows.device)
     return place_of[rows]
 
 
 def ranks_within_rows(rows: Tensor, number: int) -> Tensor:
-    """Return how many entries of the same row stand before each entry.
+    """Return the number of entries of the same row before each entry.
 
     Args:
         rows: Row of each entry, ascending, shape ``(N,)`` int64.
@@ -153,12 +153,12 @@ def group_imputed_values(values: Tensor, known: Tensor, group_size: int) -> Tens
         tensor([1.0000, 0.0000, 0.5000])
 
     """
-    groups, where = values.view(-1, group_size), known.view(-1, group_size)
-    return groups.where(where, masked_mean(groups, where, dim=-1, keepdim=True)).flatten()
+    groups, known_groups = values.view(-1, group_size), known.view(-1, group_size)
+    return groups.where(known_groups, masked_mean(groups, known_groups, dim=-1, keepdim=True)).flatten()
 
 
 def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
-    """Return which groups hold right answers and no wrong ones, and which hold wrong ones and no right ones.
+    """Return the masks of groups with right answers and no wrong ones, and with wrong ones and no right ones.
 
     Args:
         verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
@@ -179,7 +179,7 @@ def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]
 
 
 def mixed_groups(rewards: Tensor, group_size: int) -> Tensor:
-    """Return which groups hold two different rewards, shape ``(P,)`` bool; arguments as for :func:`group_deviations`.
+    """Return the mask of groups with different rewards, shape ``(P,)`` bool; arguments as for :func:`group_deviations`.
 
     Example:
         >>> import torch
@@ -208,8 +208,8 @@ def group_standardized(values: Tensor, mask: Tensor, group_size: int) -> Tensor:
 
     """
     groups = len(mask) // group_size
-    rows, where = values.reshape(groups, -1), mask.reshape(groups, -1)
-    deviation = masked_var(rows, where, dim=-1, keepdim=True).sqrt()
-    varies = deviation > FLAT * masked_mean(rows.abs(), where, dim=-1, keepdim=True)
-    standard = (rows - masked_mean(rows, where, dim=-1, keepdim=True)) / deviation
-    return standard.where(where & varies, 0).view(mask.shape)
+    rows, group_mask = values.reshape(groups, -1), mask.reshape(groups, -1)
+    deviation = masked_var(rows, group_mask, dim=-1, keepdim=True).sqrt()
+    varies = deviation > FLAT_DEVIATION * masked_mean(rows.abs(), group_mask, dim=-1, keepdim=True)
+    standard = (rows - masked_mean(rows, group_mask, dim=-1, keepdim=True)) / deviation
+    return standard.where(group_mask & varies, 0).view(mask.shape)

@@ -39,8 +39,8 @@ def masked_sum(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bo
         tensor(3.)
 
     """
-    kept = values.where(mask, 0)
-    return kept.sum() if dim is None else kept.sum(dim, keepdim=keepdim)
+    terms = values.where(mask, 0)
+    return terms.sum() if dim is None else terms.sum(dim, keepdim=keepdim)
 
 
 def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
@@ -111,10 +111,10 @@ def masked_median(values: Tensor, mask: Tensor) -> Tensor:
         tensor([[2.]])
 
     """
-    ordered = pad(values.where(mask, torch.inf), (0, 1), value=torch.inf).sort(-1).values  # a row may be empty
+    sorted_values = pad(values.where(mask, torch.inf), (0, 1), value=torch.inf).sort(-1).values  # a row may be empty
     count = mask.sum(-1, keepdim=True)
     low, high = ((count - 1) // 2).clamp(min=0), count // 2
-    return ((ordered.gather(-1, low) + ordered.gather(-1, high)) / 2).where(count > 0, 0)
+    return ((sorted_values.gather(-1, low) + sorted_values.gather(-1, high)) / 2).where(count > 0, 0)
 
 
 def masked_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Tensor:
@@ -157,18 +157,18 @@ def masked_topk(values: Tensor, mask: Tensor, share: float, keep_ties: bool = Fa
         tensor([[ True,  True,  True,  True, False]])
 
     """
-    ranked = values.where(mask, -torch.inf)
-    order = ranked.argsort(dim=-1, descending=True, stable=True)
+    candidates = values.where(mask, -torch.inf)
+    order = candidates.argsort(dim=-1, descending=True, stable=True)
     rank = torch.empty_like(order).scatter_(
         -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
     )
     # 0.29 * 100 is 28.999... in binary, and means 29 tokens.
     count = (mask.sum(-1, keepdim=True).double() * share + 1e-9).floor().clamp(min=1)
-    kept = (rank < count) & mask
+    selection = (rank < count) & mask
     if not keep_ties:
-        return kept
-    least = pad(values.where(kept, torch.inf), (0, 1), value=torch.inf).amin(-1, keepdim=True)  # a row may be empty
-    return (ranked >= least) & mask
+        return selection
+    edge = pad(values.where(selection, torch.inf), (0, 1), value=torch.inf).amin(-1, keepdim=True)  # a row may be empty
+    return (candidates >= edge) & mask
 
 
 def masked_quantiles(values: Tensor, mask: Tensor, quantiles: list[float]) -> list[Tensor]:
@@ -187,13 +187,13 @@ def masked_quantiles(values: Tensor, mask: Tensor, quantiles: list[float]) -> li
         [tensor(2.), tensor(4.)]
 
     """
-    ordered = values[mask].sort().values
-    return [ordered[round(q * (len(ordered) - 1))] for q in quantiles]
+    sorted_values = values[mask].sort().values
+    return [sorted_values[round(q * (len(sorted_values) - 1))] for q in quantiles]
 
 
 Normalization = Literal["none", "zscore", "scale", "mad"]
 
-FLAT = 1e-5
+FLAT_DEVIATION = 1e-5
 """Below this deviation, as a share of its mean size, a signal varies by rounding only."""
 
 
@@ -217,7 +217,7 @@ def completion_normalized(values: Tensor, mask: Tensor, normalization: Normaliza
     require_choice("normalized", "normalization", normalization, get_args(Normalization))
     if normalization == "none":
         return values
-    flat = FLAT * masked_mean(values.abs(), mask, dim=-1, keepdim=True)
+    flat = FLAT_DEVIATION * masked_mean(values.abs(), mask, dim=-1, keepdim=True)
     scale = masked_var(values, mask, dim=-1, keepdim=True).sqrt()
     if normalization == "mad":
         robust = 1.4826 * masked_median((values - masked_median(values, mask)).abs(), mask)

@@ -60,9 +60,9 @@ def outcome_normalized(shaped: Tensor, members: Tensor, norm_set: NormSet) -> Te
         Shape ``(P * G, T)`` float64; zero in neither set, and where nothing varies.
 
     """
-    counted = members if norm_set == "own" else members.any(0, keepdim=True).expand(members.shape)
-    values, where = shaped.flatten(2), counted.flatten(2)
-    deviation = masked_var(values, where, dim=-1, keepdim=True).sqrt()
-    standard = (values - masked_mean(values, where, dim=-1, keepdim=True)) / deviation
-    kept = standard.where(members.flatten(2) & (deviation > 1e-9), 0)
-    return kept.sum(0).view(-1, shaped.shape[-1])
+    norm_members = members if norm_set == "own" else members.any(0, keepdim=True).expand(members.shape)
+    values, norm_mask = shaped.flatten(2), norm_members.flatten(2)
+    deviation = masked_var(values, norm_mask, dim=-1, keepdim=True).sqrt()
+    standard = (values - masked_mean(values, norm_mask, dim=-1, keepdim=True)) / deviation
+    normal_values = standard.where(members.flatten(2) & (deviation > 1e-9), 0)
+    return normal_values.sum(0).view(-1, shaped.shape[-1])

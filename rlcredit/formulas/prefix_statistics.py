@@ -5,10 +5,10 @@ from torch import Tensor
 
 from rlcredit.formulas.running_sums import running_sums
 
-SURPRISE = 1.0
+SURPRISE_NATS = 1.0
 """Surprisal in nats beyond which a token counts as a surprise."""
 
-LENGTH = 50.0
+LENGTH_UNIT = 50.0
 """Tokens that count as one in the length of a prefix."""
 
 
@@ -19,17 +19,17 @@ def prefix_statistics(surprisals: Tensor) -> Tensor:
         surprisals: Surprisal of each sampled token in nats, shape ``(B, T)``.
 
     Returns:
-        Shape ``(B, T, 5)`` float32; zeros before the first token; lengths in units of :data:`LENGTH` tokens.
+        Shape ``(B, T, 5)`` float32; zeros before the first token; lengths in units of :data:`LENGTH_UNIT` tokens.
 
     Example:
         >>> prefix_statistics(torch.tensor([[0.5, 2.0, 0.0]]))[0, 2]
         tensor([2.0000, 2.5000, 2.0000, 1.0000, 0.0400])
 
     """
-    before = torch.cat([torch.zeros_like(surprisals[:, :1]), surprisals[:, :-1]], 1).float()
-    length = torch.arange(before.shape[1], device=before.device).expand(before.shape) / LENGTH
-    surprises = (before > SURPRISE).cumsum(1).float()
-    return torch.stack([before, running_sums(before), before.cummax(1).values, surprises, length], -1)
+    history = torch.cat([torch.zeros_like(surprisals[:, :1]), surprisals[:, :-1]], 1).float()
+    length = torch.arange(history.shape[1], device=history.device).expand(history.shape) / LENGTH_UNIT
+    surprises = (history > SURPRISE_NATS).cumsum(1).float()
+    return torch.stack([history, running_sums(history), history.cummax(1).values, surprises, length], -1)
 
 
 def extended_statistics(statistics: Tensor, surprisals: Tensor) -> Tensor:
@@ -51,8 +51,8 @@ def extended_statistics(statistics: Tensor, surprisals: Tensor) -> Tensor:
             surprisals,
             total + surprisals,
             torch.maximum(largest, surprisals),
-            surprises + (surprisals > SURPRISE).float(),
-            length + 1 / LENGTH,
+            surprises + (surprisals > SURPRISE_NATS).float(),
+            length + 1 / LENGTH_UNIT,
         ],
         -1,
     )

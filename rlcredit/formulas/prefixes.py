@@ -32,7 +32,7 @@ def companion_rows(rows: int, group_size: int, device: torch.device | None = Non
 def companion_sums(
     rewards: Tensor, judged: Tensor, completion_ids: Tensor, mask: Tensor, group_size: int
 ) -> tuple[Tensor, Tensor]:
-    """Return how many other completions pass through each prefix of a completion, and the sum of their rewards.
+    """Return the number of other completions that pass through each prefix, and the sum of their rewards.
 
     Column t belongs to the prefix of t tokens, from which token t is drawn; the last column to the whole.
 
@@ -54,15 +54,15 @@ def companion_sums(
 
     """
     place = torch.arange(mask.shape[1] + 1, dtype=torch.int32, device=mask.device)
-    own, others = completion_ids.where(mask, -1), completion_ids.where(mask, -2)  # padding differs from everything
-    shared: list[tuple[Tensor, Tensor]] = []
+    ids, peer_ids = completion_ids.where(mask, -1), completion_ids.where(mask, -2)  # padding differs from everything
+    prefix_sums: list[tuple[Tensor, Tensor]] = []
     for companions in companion_rows(len(mask), group_size, mask.device):
-        differs = pad(own != others[companions], (0, 1), value=True)
-        shared.append((companions, place.where(differs, len(place)).amin(-1, keepdim=True)))
-    width = 1 + max((int(length.max()) for _, length in shared), default=-1)  # beyond, nobody has a companion
+        differs = pad(ids != peer_ids[companions], (0, 1), value=True)
+        prefix_sums.append((companions, place.where(differs, len(place)).amin(-1, keepdim=True)))
+    width = 1 + max((int(length.max()) for _, length in prefix_sums), default=-1)  # beyond, nobody has a companion
     counts = torch.zeros(len(mask), width, dtype=torch.float64, device=mask.device)
     sums = torch.zeros_like(counts)
-    for companions, length in shared:
+    for companions, length in prefix_sums:
         passes = (place[:width] <= length) & judged[companions, None]
         counts = counts + passes
         sums = sums + rewards[companions, None].double().where(passes, 0)
@@ -112,5 +112,5 @@ def prefix_values(rewards: Tensor, counts: Tensor, sums: Tensor, mask: Tensor) -
         [[0.5, 0.5, 1.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.5]]
 
     """
-    own = rewards.double()[:, None]
-    return ((own + sums) / (1 + counts)).where(pad(mask, (0, 1)), own)
+    row_rewards = rewards.double()[:, None]
+    return ((row_rewards + sums) / (1 + counts)).where(pad(mask, (0, 1)), row_rewards)

@@ -13,7 +13,7 @@ from rlcredit.formulas.scopes import Scope, scope_count, top_share_mask
 Quadrant = Literal["PHR", "PLR", "NHR", "NLR"]
 """Positive or negative credit, high or low entropy; R is the region."""
 
-QUADRANTS: tuple[Quadrant, ...] = ("PHR", "PLR", "NHR", "NLR")
+ALL_QUADRANTS: tuple[Quadrant, ...] = ("PHR", "PLR", "NHR", "NLR")
 
 Threshold = Literal["mean", "median", "top"]
 """High entropy is that of at least the mean, at least the median, or that of the top share."""
@@ -47,15 +47,15 @@ def high_entropy_mask(
     if threshold == "top":
         return top_share_mask(entropy, mask, share, scope, group_size)
     rows = scope_count(mask, scope, group_size)
-    values, where = entropy.double().reshape(rows, -1), mask.reshape(rows, -1)  # equal values must equal their mean
+    values, row_mask = entropy.double().reshape(rows, -1), mask.reshape(rows, -1)  # equal values must equal their mean
     if threshold == "mean" and scope == "batch":
-        limit = pooled_mean_var(values, where)[0]
+        limit = pooled_mean_var(values, row_mask)[0]
     elif threshold == "mean":
-        limit = masked_mean(values, where, dim=-1, keepdim=True)
+        limit = masked_mean(values, row_mask, dim=-1, keepdim=True)
     else:
-        every = gather_over_processes(values[where])[0][None] if scope == "batch" else values
-        limit = masked_median(every, where if scope != "batch" else torch.ones_like(every, dtype=torch.bool))
-    return ((values >= limit) & where).view(mask.shape)
+        pool = gather_over_processes(values[row_mask])[0][None] if scope == "batch" else values
+        limit = masked_median(pool, row_mask if scope != "batch" else torch.ones_like(pool, dtype=torch.bool))
+    return ((values >= limit) & row_mask).view(mask.shape)
 
 
 def quadrant_masks(advantages: Tensor, high: Tensor, mask: Tensor) -> dict[Quadrant, Tensor]:

@@ -47,7 +47,7 @@ class RewardHistogram:
         return torch.linspace(self.low - beyond, self.high + beyond, self.bins)
 
     def shares(self, rewards: Tensor) -> Tensor:
-        """Return how much of each reward falls into each bin, shape ``(N, K)``.
+        """Return the share of each reward in each bin, shape ``(N, K)``.
 
         Args:
             rewards: Rewards from ``low`` to ``high``, shape ``(N,)``.

@@ -32,20 +32,20 @@ def top_share_mask(
     """
     require_choice("top_share", "scope", scope, get_args(Scope))
     if scope == "batch":
-        every, own_part = gather_over_processes(values[mask])
-        kept = masked_topk(every, torch.ones_like(every, dtype=torch.bool), share, keep_ties)
-        return torch.zeros_like(mask).masked_scatter(mask, kept[own_part])
+        all_values, own_part = gather_over_processes(values[mask])
+        selection = masked_topk(all_values, torch.ones_like(all_values, dtype=torch.bool), share, keep_ties)
+        return torch.zeros_like(mask).masked_scatter(mask, selection[own_part])
     rows = scope_count(mask, scope, group_size)
     return masked_topk(values.reshape(rows, -1), mask.reshape(rows, -1), share, keep_ties).view(mask.shape)
 
 
 def scope_count(mask: Tensor, scope: Scope, group_size: int) -> int:
-    """Return how many scopes this process holds."""
+    """Return the number of scopes in this process."""
     return {"sequence": len(mask), "group": len(mask) // group_size, "batch": 1}[scope]
 
 
 def kept_token_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) -> Tensor:
-    """Return which share of its scope's tokens is kept, for every token.
+    """Return the share of its scope's tokens that is kept, for every token.
 
     Args:
         kept: True on tokens that are kept, boolean, shape ``(B, T)``.
@@ -59,6 +59,6 @@ def kept_token_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) 
     """
     rows = scope_count(mask, scope, group_size)
     counts = torch.stack([(kept & mask).reshape(rows, -1).sum(-1), mask.reshape(rows, -1).sum(-1)]).float()
-    some, every = sum_over_processes(counts) if scope == "batch" else counts
-    share = (some / every).where(some > 0, 1.0)
+    kept_counts, token_counts = sum_over_processes(counts) if scope == "batch" else counts
+    share = (kept_counts / token_counts).where(kept_counts > 0, 1.0)
     return share.repeat_interleave(len(mask) // rows)[:, None]

@@ -81,6 +81,6 @@ def segment_differences(values: Tensor, starts: Tensor, mask: Tensor) -> Tensor:
     width = mask.shape[1]
     place = torch.arange(width, device=mask.device).expand_as(mask)
     begin = place.where(starts, 0).cummax(-1).values
-    later = torch.cat([place.where(starts, width), torch.full_like(place[:, :1], width)], -1)
-    end = later.flip(-1).cummin(-1).values.flip(-1)[:, 1:]
+    next_starts = torch.cat([place.where(starts, width), torch.full_like(place[:, :1], width)], -1)
+    end = next_starts.flip(-1).cummin(-1).values.flip(-1)[:, 1:]
     return (values.gather(-1, end) - values.gather(-1, begin)).where(mask, 0)

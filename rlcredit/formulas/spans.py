@@ -14,7 +14,7 @@ from rlcredit.formulas.masked import masked_mean
 Span = tuple[int, int]
 """First character and the one after the last."""
 
-APOSTROPHE = "['\u2019\u2018\u02bc`]"
+APOSTROPHE_PATTERN = "['\u2019\u2018\u02bc`]"
 BETWEEN_WORDS = r"(?:[\s,*\-\u2010-\u2015\u2026]|\.{2,}+)++"
 """White space, commas, hyphens, emphasis and dots of hesitation may stand between the words of a phrase.
 
@@ -26,7 +26,7 @@ Possessive quantifiers: separators never backtrack, however many dots a completi
 def _compile_phrase_pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
     """Build a pattern that matches the longest phrase beginning at a word, without consuming it."""
     longest_first = sorted(phrases, key=lambda phrase: -len(phrase))
-    words = [[re.escape(word).replace("'", APOSTROPHE) for word in phrase.split()] for phrase in longest_first]
+    words = [[re.escape(word).replace("'", APOSTROPHE_PATTERN) for word in phrase.split()] for phrase in longest_first]
     return re.compile(rf"(?<!\w)(?=({'|'.join(map(BETWEEN_WORDS.join, words))})(?!\w))", re.IGNORECASE)
 
 
@@ -77,10 +77,10 @@ def mask_from_spans(tokens: Sequence[str], spans: Iterable[Span]) -> Tensor:
     """
     ends = list(accumulate(map(len, tokens)))
     starts = [0, *ends[:-1]]
-    marked = torch.zeros(len(tokens), dtype=torch.bool, device="cpu")
+    span_mask = torch.zeros(len(tokens), dtype=torch.bool, device="cpu")
     for start, end in spans:
-        marked[bisect_right(ends, start) : bisect_left(starts, end)] = True
-    return marked
+        span_mask[bisect_right(ends, start) : bisect_left(starts, end)] = True
+    return span_mask
 
 
 def plan_mask_from_spans(rows: Sequence[Sequence[str]], spans: Iterable[Iterable[Span]], mask: Tensor) -> Tensor:
@@ -95,10 +95,10 @@ def plan_mask_from_spans(rows: Sequence[Sequence[str]], spans: Iterable[Iterable
         Boolean, shape ``(B, T)``, on the device of ``mask``; false outside it.
 
     """
-    marked = torch.zeros(mask.shape, dtype=torch.bool, device="cpu")
-    for row, tokens, row_spans in zip(marked, rows, spans, strict=True):
+    plan_mask = torch.zeros(mask.shape, dtype=torch.bool, device="cpu")
+    for row, tokens, row_spans in zip(plan_mask, rows, spans, strict=True):
         row[: len(tokens)] = mask_from_spans(tokens, row_spans)
-    return marked.to(mask.device) & mask
+    return plan_mask.to(mask.device) & mask
 
 
 def phrase_plan_mask(rows: Sequence[Sequence[str]], phrases: Iterable[str], mask: Tensor) -> Tensor:

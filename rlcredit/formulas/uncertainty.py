@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-BYTES = 2**26
+LOGIT_CHUNK_BYTES = 2**26
 """Bytes of logits held at one time: 110 positions with a vocabulary of 151,936; two tensors of this size coexist."""
 
-KEPT = 2**24
+MAX_SAVED_BYTES = 2**24
 """Logits of at most this many bytes are kept for the backward pass."""
 
 
@@ -34,7 +34,7 @@ def predictive_variance(logprobs: Tensor) -> Tensor:
     return logprobs.exp() * -logprobs.expm1()
 
 
-SURE = 1e-6
+CERTAIN_REMAINDER = 1e-6
 """Below this probability of all other tokens, a token counts as certain."""
 
 
@@ -53,7 +53,7 @@ def token_odds(logprobs: Tensor) -> Tensor:
 
     """
     others_probability = -logprobs.double().expm1()
-    return ((1 - others_probability) / others_probability).where(others_probability > SURE, 0)
+    return ((1 - others_probability) / others_probability).where(others_probability > CERTAIN_REMAINDER, 0)
 
 
 def squared_score_norm(logprobs: Tensor, sum_pi_squared: Tensor) -> Tensor:
@@ -121,13 +121,13 @@ def tempered_logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tenso
 def _softmax_statistics(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return log-probability, entropy, sum of squares and the probabilities; the logits are overwritten."""
     # Subtract the largest logit, so that a nearly certain token differs from a certain one.
-    below = logits.sub_(logits.amax(-1, keepdim=True))
-    p = below.softmax(-1)
+    shifted_logits = logits.sub_(logits.amax(-1, keepdim=True))
+    p = shifted_logits.softmax(-1)
     # On a long row the softmax kernel's own normaliser is less accurate than the sum of what it returns.
     total = p.sum(-1)
     largest = (p.amax(-1) / total).log()
-    logprobs = below.gather(-1, targets[:, None]).squeeze(-1) + largest
-    entropy = -largest - below.mul_(p).sum(-1) / total
+    logprobs = shifted_logits.gather(-1, targets[:, None]).squeeze(-1) + largest
+    entropy = -largest - shifted_logits.mul_(p).sum(-1) / total
     return logprobs, entropy, torch.linalg.vector_norm(p, dim=-1).square(), p
 
 
@@ -139,15 +139,15 @@ class _ChunkedHead(torch.autograd.Function):
         ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float, chunk: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         ctx.set_materialize_grads(False)
-        keeps = len(hidden) <= chunk and 4 * len(hidden) * len(weight) <= KEPT
-        scores, kept = [], None
+        keeps = len(hidden) <= chunk and 4 * len(hidden) * len(weight) <= MAX_SAVED_BYTES
+        scores, cache = [], None
         for h, t in zip(hidden.split(chunk), targets.split(chunk), strict=True):
             *chunk_scores, p = _softmax_statistics(tempered_logits(h, weight, temperature), t)
             scores.append(chunk_scores)
-            kept = p if keeps else None
+            cache = p if keeps else None
             del p  # before the next chunk
         logprobs, entropy, squares = (torch.cat(parts) for parts in zip(*scores, strict=True))
-        ctx.save_for_backward(hidden, weight, targets, entropy, kept)
+        ctx.save_for_backward(hidden, weight, targets, entropy, cache)
         ctx.mark_non_differentiable(squares)
         ctx.temperature, ctx.chunk = temperature, chunk
         return logprobs, entropy, squares
@@ -157,23 +157,23 @@ class _ChunkedHead(torch.autograd.Function):
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, grad_logprobs: Tensor | None, grad_entropy: Tensor | None, _: None
     ) -> tuple[Tensor | None, ...]:
-        hidden, weight, targets, entropy, kept = ctx.saved_tensors
+        states, weight, targets, entropy, cache = ctx.saved_tensors
         grad_logprobs = torch.zeros_like(entropy) if grad_logprobs is None else grad_logprobs
-        grad_hidden = torch.empty_like(hidden)
+        grad_hidden = torch.empty_like(states)
         grad_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
-        for start in range(0, len(hidden), ctx.chunk):
+        for start in range(0, len(states), ctx.chunk):
             part = slice(start, start + ctx.chunk)
-            p = tempered_logits(hidden[part], weight, ctx.temperature).softmax(-1) if kept is None else kept.clone()
+            p = tempered_logits(states[part], weight, ctx.temperature).softmax(-1) if cache is None else cache.clone()
             # d log pi(o) / dz_i = 1[i = o] - p_i ;  dH / dz_i = -p_i (log p_i + H); both over T
-            up = grad_logprobs[part, None] / ctx.temperature
-            inner = -up
+            gradient = grad_logprobs[part, None] / ctx.temperature
+            inner = -gradient
             if grad_entropy is not None:  # where p is 0, so is p log p
                 log_p = p.clamp(min=torch.finfo(p.dtype).tiny).log_()
                 inner = inner - grad_entropy[part, None] / ctx.temperature * (log_p + entropy[part, None])
-            grad = p.mul_(inner).scatter_add_(1, targets[part, None], up).to(weight.dtype)
+            grad = p.mul_(inner).scatter_add_(1, targets[part, None], gradient).to(weight.dtype)
             grad_hidden[part] = grad @ weight
             if grad_weight is not None:
-                grad_weight += (grad.T @ hidden[part].to(weight.dtype)).float()
+                grad_weight += (grad.T @ states[part].to(weight.dtype)).float()
         return grad_hidden, None if grad_weight is None else grad_weight.to(weight.dtype), None, None, None
 
 
@@ -190,13 +190,13 @@ def scores_from_hidden(
         weight: Output embedding, shape ``(V, D)``.
         targets: Token ids, shape ``(N,)``.
         temperature: Temperature T by which logits are divided.
-        chunk: Positions whose logits exist at one time; as many as fit into :data:`BYTES` if None. It changes memory,
-            not results.
+        chunk: Positions whose logits exist at one time; as many as fit into :data:`LOGIT_CHUNK_BYTES` if None. It
+            changes memory, not results.
 
     Returns:
         Log-probability of the targets and Shannon entropy in nats, and the sum of squared probabilities, each float32,
         shape ``(N,)``.
 
     """
-    chunk = chunk or max(1, BYTES // (4 * len(weight)))
+    chunk = chunk or max(1, LOGIT_CHUNK_BYTES // (4 * len(weight)))
     return _ChunkedHead.apply(hidden, weight, targets, temperature, chunk)  # pyright: ignore[reportReturnType]

@@ -67,10 +67,10 @@ def process_returns(rewards: Tensor, mask: Tensor, judged: Tensor, group_size: i
 
     """
     means = leave_one_out_means(masked_mean(rewards, mask, dim=-1).where(judged, torch.nan), group_size)
-    others = judged.view(-1, group_size).sum(-1).repeat_interleave(group_size) - judged.long()
-    counted = mask & (judged & (others > 0))[:, None]
-    centred = (rewards - means[:, None]).where(counted, 0)
-    return running_sums(centred.flip(1)).flip(1).where(counted, 0)
+    companions = judged.view(-1, group_size).sum(-1).repeat_interleave(group_size) - judged.long()
+    reward_mask = mask & (judged & (companions > 0))[:, None]
+    deviations = (rewards - means[:, None]).where(reward_mask, 0)
+    return running_sums(deviations.flip(1)).flip(1).where(reward_mask, 0)
 
 
 def following_values(rewards: Tensor, values: Tensor, mask: Tensor) -> Tensor:
@@ -78,8 +78,8 @@ def following_values(rewards: Tensor, values: Tensor, mask: Tensor) -> Tensor:
 
     Arguments as for :func:`generalized_advantages`; shape ``(B, T)``.
     """
-    shifted = torch.cat([values[:, 1:], torch.zeros_like(values[:, :1])], 1)
-    return shifted.where(~last_token_mask(mask), rewards[:, None])
+    next_values = torch.cat([values[:, 1:], torch.zeros_like(values[:, :1])], 1)
+    return next_values.where(~last_token_mask(mask), rewards[:, None])
 
 
 def carried_values(values: Tensor, starts: Tensor, mask: Tensor) -> Tensor:
@@ -100,8 +100,8 @@ def carried_values(values: Tensor, starts: Tensor, mask: Tensor) -> Tensor:
 
     """
     places = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
-    last = places.where(starts, 0).cummax(1).values
-    return values.gather(1, last).where(mask, 0)
+    last_starts = places.where(starts, 0).cummax(1).values
+    return values.gather(1, last_starts).where(mask, 0)
 
 
 def expected_gradient_weights(probabilities: Tensor, values: Tensor, places: Tensor, number: int) -> Tensor:
@@ -136,7 +136,7 @@ def expected_gradient_weights(probabilities: Tensor, values: Tensor, places: Ten
 
 
 def reward_baselines(rewards: Tensor, group_size: int) -> Tensor:
-    """Return what a reward is expected to be without a critic: the mean of the group's others, or of the whole batch.
+    """Return the expected reward without a critic: the mean of the group's others, or of the whole batch.
 
     Args:
         rewards: NaN where there was no verdict, shape ``(B,)``.
@@ -170,10 +170,10 @@ def critic_briers(values: Tensor, rewards: Tensor, mask: Tensor, group_size: int
         (tensor(0.1250, dtype=torch.float64), tensor(1., dtype=torch.float64))
 
     """
-    counted = mask & ~rewards.isnan()[:, None]
-    known = rewards.nan_to_num()[:, None]
+    value_mask = mask & ~rewards.isnan()[:, None]
+    verdicts = rewards.nan_to_num()[:, None]
     guesses = (values, reward_baselines(rewards, group_size)[:, None].expand(mask.shape))
-    scores = [pooled_mean_var((guess - known).square(), counted)[0] for guess in guesses]
+    scores = [pooled_mean_var((guess - verdicts).square(), value_mask)[0] for guess in guesses]
     return scores[0], scores[1]
 
 
@@ -200,15 +200,15 @@ def calibration_sums(values: Tensor, rewards: Tensor, mask: Tensor) -> tuple[Ten
         (tensor(0.1250, dtype=torch.float64), tensor(0.1250, dtype=torch.float64))
 
     """
-    counted = mask & ~rewards.isnan()[:, None]
+    value_mask = mask & ~rewards.isnan()[:, None]
     start = values[:, :1]
-    together, _ = pooled_mean_var((values - start) * (rewards.nan_to_num()[:, None] - start), counted)
-    own, _ = pooled_mean_var((values - start).square(), counted)
-    return together, own
+    covariance, _ = pooled_mean_var((values - start) * (rewards.nan_to_num()[:, None] - start), value_mask)
+    variance, _ = pooled_mean_var((values - start).square(), value_mask)
+    return covariance, variance
 
 
 def value_skill(brier: Tensor, baseline_brier: Tensor) -> Tensor:
-    r"""Return how much of the baseline's Brier score a critic removes, at least zero.
+    r"""Return the share of the baseline's Brier score that a critic removes, at least zero.
 
     .. math:: \max(0,\; 1 - \text{Brier} / \text{Brier of the baseline})
 

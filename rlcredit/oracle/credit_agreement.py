@@ -9,12 +9,12 @@ from rlcredit.oracle.credit_estimate import TrueCredit
 from rlcredit.statistics.adjusted_p import benjamini_hochberg_adjusted_p
 
 
-def signal_rank_correlation(first: Tensor, second: Tensor) -> float:
+def signal_rank_correlation(one_signal: Tensor, other_signal: Tensor) -> float:
     """Return Spearman's correlation; zero where one of the two does not vary.
 
     Args:
-        first: Values of one signal, shape ``(N,)``.
-        second: Values of the other signal, shape ``(N,)``.
+        one_signal: Values of one signal, shape ``(N,)``.
+        other_signal: Values of the other signal, shape ``(N,)``.
 
     Example:
         >>> import torch
@@ -24,7 +24,7 @@ def signal_rank_correlation(first: Tensor, second: Tensor) -> float:
     """
     from scipy import stats  # noqa: PLC0415
 
-    ranks = [stats.rankdata(values.double().numpy()) for values in (first, second)]
+    ranks = [stats.rankdata(values.double().numpy()) for values in (one_signal, other_signal)]
     if min(np.ptp(r) for r in ranks) == 0:
         return 0.0
     return round(float(np.corrcoef(*ranks)[0, 1]), 12)
@@ -74,9 +74,9 @@ def captured_mass(mass: Tensor, scores: Tensor, share: float) -> float:
         return 0.0
     count = share * len(values)
     edge = np.sort(values)[::-1][min(len(values) - 1, int(np.ceil(count)) - 1)] if count > 0 else np.inf
-    above, tied = values > edge, values == edge
-    tied_share = (count - above.sum()) / tied.sum() if tied.any() else 0.0
-    return float((weights[above].sum() + tied_share * weights[tied].sum()) / weights.sum())
+    over_edge, on_edge = values > edge, values == edge
+    tied_share = (count - over_edge.sum()) / on_edge.sum() if on_edge.any() else 0.0
+    return float((weights[over_edge].sum() + tied_share * weights[on_edge].sum()) / weights.sum())
 
 
 FALSE_DISCOVERIES = 0.05
@@ -92,7 +92,7 @@ def credit_fork_mask(true_credit: TrueCredit) -> Tensor:
 
 
 def measure_credit_detection(true_credit: TrueCredit, scores: Tensor) -> dict[str, float]:
-    """Return how well the size of a score finds the tokens on which credit lies, shapes ``(N, T)``.
+    """Return the agreement of the size of a score with the tokens on which credit lies, shapes ``(N, T)``.
 
     Estimates are noisy where the policy is uncertain, so their size would make any measure of uncertainty look good;
     the square of credit without its noise does not, see ``test_noise_is_not_taken_for_credit``.
@@ -107,17 +107,17 @@ def measure_credit_detection(true_credit: TrueCredit, scores: Tensor) -> dict[st
 
 
 def measure_credit_cosines(true_credit: TrueCredit, advantages: Tensor) -> dict[str, float]:
-    """Return how far advantages agree with true credit, over all tokens and over deviations in completions."""
+    """Return the agreement of advantages with true credit, over all tokens and over deviations in completions."""
 
     def cosine(a: Tensor, b: Tensor) -> float:
         product = a.norm() * b.norm()
         return float(a @ b / product) if product > 0 else 0.0
 
     vectors = [values.double().where(true_credit.mask, 0) for values in (advantages, true_credit.credit)]
-    centred = [values - masked_mean(values, true_credit.mask, dim=-1, keepdim=True) for values in vectors]
+    deviations = [values - masked_mean(values, true_credit.mask, dim=-1, keepdim=True) for values in vectors]
     return {
         "cosine": cosine(*(values[true_credit.mask] for values in vectors)),
-        "cosine_within": cosine(*(values[true_credit.mask] for values in centred)),
+        "cosine_within": cosine(*(values[true_credit.mask] for values in deviations)),
     }
 
 
@@ -128,12 +128,12 @@ def measure_wrong_signs(true_credit: TrueCredit, advantages: Tensor) -> dict[str
     rewards bad tokens of right ones; this measures it against true credit instead of a proxy. Forks without advantage
     count as agreeing. Without any fork there is no share, and the result is empty.
     """
-    where = credit_fork_mask(true_credit)
-    if not where.any():
+    forks = credit_fork_mask(true_credit)
+    if not forks.any():
         return {}
-    credit, advantages = true_credit.credit[where], advantages[where]
-    punished, rewarded = (credit > 0) & (advantages < 0), (credit < 0) & (advantages > 0)
-    shares = {"opposite": punished | rewarded, "good_punished": punished, "bad_rewarded": rewarded}
+    credit, advantages = true_credit.credit[forks], advantages[forks]
+    wrong_blame, wrong_praise = (credit > 0) & (advantages < 0), (credit < 0) & (advantages > 0)
+    shares = {"opposite": wrong_blame | wrong_praise, "good_punished": wrong_blame, "bad_rewarded": wrong_praise}
     return {name: share.double().mean().item() for name, share in shares.items()}
 
 
@@ -146,9 +146,9 @@ def measure_token_information(true_credit: TrueCredit, entropy: Tensor, bins: in
         bins: Number of bins of equally many tokens, from the lowest entropy to the highest.
 
     """
-    values, said = entropy[true_credit.mask].double(), true_credit.information[true_credit.mask]
-    found = {"information": said.mean().item(), "entropy": values.mean().item()}
+    values, token_bits = entropy[true_credit.mask].double(), true_credit.information[true_credit.mask]
+    metrics = {"information": token_bits.mean().item(), "entropy": values.mean().item()}
     for place, part in enumerate(values.argsort(stable=True).chunk(bins), start=1):
-        found |= {f"information_{place}_of_{bins}": said[part].mean().item()}
-        found |= {f"entropy_{place}_of_{bins}": values[part].mean().item()}
-    return found
+        metrics |= {f"information_{place}_of_{bins}": token_bits[part].mean().item()}
+        metrics |= {f"entropy_{place}_of_{bins}": values[part].mean().item()}
+    return metrics

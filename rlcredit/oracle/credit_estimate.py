@@ -50,8 +50,8 @@ def true_credit(rows: Sequence[int], right: Tensor, mask: Tensor) -> TrueCredit:
     from scipy.stats import binom  # noqa: PLC0415
 
     differences, samples = right.diff(dim=1), right.shape[-1]
-    won, lost = (differences > 0).sum(-1), (differences < 0).sum(-1)
-    p = torch.from_numpy(2 * binom.cdf(torch.minimum(won, lost), won + lost, 0.5)).clamp(max=1)
+    wins, losses = (differences > 0).sum(-1), (differences < 0).sum(-1)
+    p = torch.from_numpy(2 * binom.cdf(torch.minimum(wins, losses), wins + losses, 0.5)).clamp(max=1)
     halves = [differences[..., start::2].mean(-1) for start in (0, 1)]
     return TrueCredit(
         rows=rows,
@@ -66,7 +66,7 @@ def true_credit(rows: Sequence[int], right: Tensor, mask: Tensor) -> TrueCredit:
 
 
 def verdict_information(right: Tensor) -> Tensor:
-    r"""Return how far each token moves the distribution of the verdict.
+    r"""Return the distance by which each token moves the distribution of the verdict.
 
     .. math:: i_t = \mathrm{KL}\bigl(P(r \mid s_t, o_t) \,\|\, P(r \mid s_t)\bigr), \qquad
         \mathbb{E}_{o_t}[i_t] = I(o_t; r \mid s_t) \le H_t
@@ -87,8 +87,8 @@ def verdict_information(right: Tensor) -> Tensor:
 
     def divergence(outcomes: Tensor) -> Tensor:
         value = (outcomes.sum(-1) + 0.5) / (outcomes.shape[-1] + 1)
-        after, before = value[:, 1:], value[:, :-1]
-        return after * (after / before).log() + (1 - after) * ((1 - after) / (1 - before)).log()
+        new, old = value[:, 1:], value[:, :-1]
+        return new * (new / old).log() + (1 - new) * ((1 - new) / (1 - old)).log()
 
     halves = [divergence(right[..., start::2]) for start in (0, 1)]
     return 2 * divergence(right) - (halves[0] + halves[1]) / 2

@@ -24,7 +24,7 @@ from rlcredit.tasks.task import Task
 from rlcredit.verification.rewards import judged_mask, verdict_mask
 from rlcredit.verification.verifiers import Verdict
 
-LOGITS = 2**24
+MAX_LOGITS = 2**24
 """Logits held at one time while tokens are drawn from the noise."""
 
 
@@ -97,7 +97,7 @@ class Oracle:
         return ContinuationCost(len(new), len(missing), sum(self.max_tokens - tree.depth(node) for node, _ in missing))
 
     def outcomes(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> Tensor:
-        """Return whether each continuation of some prefixes is right.
+        """Return the verdict on each continuation of some prefixes.
 
         Args:
             rollout: Rollout, not yet used for an update, with the sources of its prompts.
@@ -115,8 +115,8 @@ class Oracle:
             self._find_missing_branches(tree, prefixes), key=lambda branch: (tree.depth(branch[0]), branch)
         )
         batch_size = self.engine.decode_batch_size or max(len(rollout.mask), samples)
-        for first in range(0, len(missing), batch_size):
-            self._decode_branches(rollout, tree, missing[first : first + batch_size], samples)
+        for start in range(0, len(missing), batch_size):
+            self._decode_branches(rollout, tree, missing[start : start + batch_size], samples)
         right = torch.full((len(rows), rollout.mask.shape[1] + 1, samples), torch.nan, dtype=torch.float64)
         for place, (row, nodes) in enumerate(zip(rows, prefixes, strict=True)):
             length = int(rollout.mask[row].sum())
@@ -148,15 +148,15 @@ class Oracle:
         """
         _refuse_late_questions(rollout)
         per_batch = max(1, (self.engine.decode_batch_size or max(len(rollout.mask), samples)) // max(samples, 1))
-        none = rows.new_zeros(0, 0)
-        decoded = [Continuations(rows[:0], rows[:0], none, none.bool(), none.float(), none.float())]
+        no_tokens = rows.new_zeros(0, 0)
+        batches = [Continuations(rows[:0], rows[:0], no_tokens, no_tokens.bool(), no_tokens.float(), no_tokens.float())]
         verdicts = [torch.zeros(0, samples, dtype=torch.float64, device=rows.device)]
         for start in range(0, len(rows) if samples else 0, per_batch):
             part = slice(start, start + per_batch)
             continuations = self._decode_continuations(rollout, rows[part], places[part], samples)
-            decoded.append(continuations)
+            batches.append(continuations)
             verdicts.append(self._judge_continuations(rollout, continuations).view(-1, samples).to(rows.device))
-        return concatenate_continuations(decoded), torch.cat(verdicts)
+        return concatenate_continuations(batches), torch.cat(verdicts)
 
     @torch.no_grad()
     def _decode_continuations(self, rollout: Rollout, rows: Tensor, places: Tensor, samples: int) -> Continuations:
@@ -165,9 +165,9 @@ class Oracle:
             for row, place in zip(rows.tolist(), places.tolist(), strict=True)
         ]
         contexts = self._build_contexts(rollout, prefixes)
-        of = torch.arange(len(rows), device=rows.device).repeat_interleave(samples)
-        own_rows, own_places = rows[of].tolist(), places[of].tolist()
-        limits = self.max_tokens - places[of]
+        indices = torch.arange(len(rows), device=rows.device).repeat_interleave(samples)
+        own_rows, own_places = rows[indices].tolist(), places[indices].tolist()
+        limits = self.max_tokens - places[indices]
         noise = branch_uniforms(
             self.seed,
             self.step,
@@ -178,12 +178,12 @@ class Oracle:
             length=int(limits.max()),
             oracle=self.stream,
         )
-        decoded = self._decode_contexts(rollout, contexts, noise, of, limits)
-        longest = int(decoded.mask.sum(-1).max())
+        answers = self._decode_contexts(rollout, contexts, noise, indices, limits)
+        longest = int(answers.mask.sum(-1).max())
         ids, mask, logprobs = (
-            values[:, :longest] for values in (decoded.completion_ids, decoded.mask, decoded.logprobs)
+            values[:, :longest] for values in (answers.completion_ids, answers.mask, answers.logprobs)
         )
-        return Continuations(rows[of], places[of], ids, mask, logprobs, torch.zeros_like(logprobs))
+        return Continuations(rows[indices], places[indices], ids, mask, logprobs, torch.zeros_like(logprobs))
 
     def _judge_continuations(self, rollout: Rollout, continuations: Continuations) -> Tensor:
         """Return one for right, zero for wrong, NaN where the verifier could not tell, shape ``(N,)`` float64."""
@@ -211,18 +211,18 @@ class Oracle:
         _refuse_late_questions(rollout)
         tree, paths = self._trees.setdefault(samples, PrefixTree()), []
         new: dict[int, list[int]] = {}
-        reached: set[int] = set()
+        nodes: set[int] = set()
         for row in rows:
             completion = rollout.completion_ids[row][rollout.mask[row]].tolist()
             *path, end = tree.path(rollout.sources[row // rollout.group_size][0], completion)
             tree.end_completion(end, self._completion_outcome(rollout, row), samples)
-            if not all(node in tree.drawn or node in reached for node in path):
+            if not all(node in tree.drawn or node in nodes for node in path):
                 new[row] = path
-                reached.update(path)
+                nodes.update(path)
             paths.append(path)
-        drawn = self._draw_next_tokens(rollout, list(new), samples)
+        tokens = self._draw_next_tokens(rollout, list(new), samples)
         for row, path in new.items():
-            tree.drawn.update(zip(path, drawn[row].tolist(), strict=True))
+            tree.drawn.update(zip(path, tokens[row].tolist(), strict=True))
         tree.follow_leads({node for path in paths for node in path})
         prefixes = [
             [path[length] for length in starts[place, : len(path)].nonzero().squeeze(-1).tolist()]
@@ -241,20 +241,20 @@ class Oracle:
             width = lengths[part[-1]]
             with self.policy.evaluation_mode(), self.precision():
                 context = self.policy.read_prompts(rollout.prompt_ids[part])
-                hidden = self.policy.predicting_states(context, rollout.completion_ids[part, :width])
-            for row, states in zip(part, hidden, strict=True):
+                last_states = self.policy.predicting_states(context, rollout.completion_ids[part, :width])
+            for row, states in zip(part, last_states, strict=True):
                 tokens[row] = self._draw_row_tokens(rollout, row, states[: lengths[row]], samples)
         return tokens
 
-    def _draw_row_tokens(self, rollout: Rollout, row: int, hidden: Tensor, samples: int) -> Tensor:
-        noise = self._noise(rollout, row, samples)[:, : len(hidden)].T.to(hidden.device).contiguous()
-        chunk = max(1, LOGITS // len(self.policy.head))
-        parts = zip(hidden.split(chunk), noise.split(chunk), strict=True)
-        drawn = [
+    def _draw_row_tokens(self, rollout: Rollout, row: int, row_states: Tensor, samples: int) -> Tensor:
+        noise = self._noise(rollout, row, samples)[:, : len(row_states)].T.to(row_states.device).contiguous()
+        chunk = max(1, MAX_LOGITS // len(self.policy.head))
+        parts = zip(row_states.split(chunk), noise.split(chunk), strict=True)
+        tokens = [
             inverse_cdf(tempered_logits(states, self.policy.head, self.temperature).softmax(-1), uniform)
             for states, uniform in parts
         ]
-        return torch.cat(drawn).cpu()
+        return torch.cat(tokens).cpu()
 
     def _noise(self, rollout: Rollout, row: int, samples: int) -> Tensor:
         """The noise of every continuation of a prompt, shape ``(M, max_tokens)``."""
@@ -284,15 +284,15 @@ class Oracle:
             places = torch.arange(self.max_tokens - int(prefix_lengths.min())) + prefix_lengths[:, None]
             context_of = {node: number for number, node in enumerate(dict.fromkeys(node for node, _ in open_branches))}
             contexts = self._build_contexts(rollout, [(rows[node], prefixes[node]) for node in context_of])
-            decoded = self._decode_contexts(
+            answers = self._decode_contexts(
                 rollout,
                 contexts,
                 noise.gather(1, places.clamp(max=self.max_tokens - 1)),
                 torch.tensor([context_of[node] for node, _ in open_branches], device=rollout.prompt_ids.device),
                 self.max_tokens - prefix_lengths,
             )
-            lengths = decoded.mask.sum(-1).tolist()
-            rows_decoded = zip(open_branches, decoded.completion_ids.tolist(), lengths, strict=True)
+            lengths = answers.mask.sum(-1).tolist()
+            rows_decoded = zip(open_branches, answers.completion_ids.tolist(), lengths, strict=True)
             continuations = {branch: tokens[:length] for branch, tokens, length in rows_decoded}
         completions = [torch.tensor(prefixes[branch[0]] + continuations.get(branch, [])) for branch in branches]
         ids = pad_sequence(completions, batch_first=True)
@@ -302,15 +302,15 @@ class Oracle:
         tree.ended.update(zip(branches, right.double().tolist(), strict=True))
 
     def _decode_contexts(
-        self, rollout: Rollout, contexts: Tensor, noise: Tensor, of: Tensor, limits: Tensor
+        self, rollout: Rollout, contexts: Tensor, noise: Tensor, sources: Tensor, limits: Tensor
     ) -> Samples:
         """Continue contexts, and count the tokens that are decoded and read for it."""
         with self.precision():
-            decoded = self.engine.decode(self.policy, contexts, noise, of, self.temperature, limits)
-        number = int(decoded.mask.sum())
+            answers = self.engine.decode(self.policy, contexts, noise, sources, self.temperature, limits)
+        number = int(answers.mask.sum())
         self.decoded += number
         rollout.token_counts.add(decoded=number, prefill=count_distinct_prompt_tokens(contexts))
-        return decoded
+        return answers
 
     def _judge_answers(self, rollout: Rollout, rows: Sequence[int], ids: Tensor, mask: Tensor) -> Sequence[Verdict]:
         """Return the verdicts on whole answers to the prompts of some rows."""

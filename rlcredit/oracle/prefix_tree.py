@@ -47,7 +47,7 @@ class PrefixTree:
         return number
 
     def depth(self, node: int) -> int:
-        """Return how many tokens a prefix has."""
+        """Return the number of tokens of a prefix."""
         return self._depth[node]
 
     def prompt(self, node: int) -> int:

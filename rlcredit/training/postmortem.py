@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rlcredit.base.exit_status import NotFinite, RunStopped
 from rlcredit.base.files import write_durably
-from rlcredit.credit.rollout import FACTS, NEUTRAL, Rollout
+from rlcredit.credit.rollout import FACT_FIELDS, NEUTRAL_VALUES, Rollout
 from rlcredit.formulas.distributed import is_set_anywhere, share_first_value
 from rlcredit.record.artifacts import find_run_folder
 
@@ -60,8 +60,8 @@ def collect_postmortem(rollout: Rollout, details: Mapping[str, Any]) -> dict[str
         details: Other things to keep, tensors and plain Python.
 
     """
-    facts = {name: _detach_tensor(getattr(rollout, name)) for name in sorted(FACTS - OBJECT_FIELDS)}
-    ledger = {name: _detach_tensor(getattr(rollout, name)) for name in NEUTRAL if name not in OBJECT_FIELDS}
+    facts = {name: _detach_tensor(getattr(rollout, name)) for name in sorted(FACT_FIELDS - OBJECT_FIELDS)}
+    ledger = {name: _detach_tensor(getattr(rollout, name)) for name in NEUTRAL_VALUES if name not in OBJECT_FIELDS}
     for name in ("alternatives", "continuations"):
         if ledger[name] is not None:
             ledger[name] = {field: _detach_tensor(value) for field, value in ledger[name]._asdict().items()}

@@ -29,7 +29,7 @@ from signal_quantities import (
 from worse_masks import STACKS
 
 from callbacks.episode.grpo import GRPO
-from callbacks.planning.strategic_grams import PHRASES
+from callbacks.planning.strategic_grams import PLANNING_PHRASES
 from rlcredit.cards.card_policies import resolve_card_policy
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator, Metrics
@@ -108,7 +108,7 @@ def measure_policy(name: str, args: argparse.Namespace) -> list[Row]:
         ("pivots", measure_pivots(rollout, truth)),
     ]
     if speaks:
-        plan_mask = phrase_plan_mask(rollout.tokens, PHRASES, rollout.mask)
+        plan_mask = phrase_plan_mask(rollout.tokens, PLANNING_PHRASES, rollout.mask)
         execution = measure_variance_split(rollout, rollout.mask & ~plan_mask)
         parts += [
             ("variance", ({"tokens": "execution", **row} for row in execution)),

@@ -15,7 +15,7 @@ from bench_step import measure_training_steps
 from benchmarks import make_benchmark_parser, write_measurements
 
 from callbacks.episode.maxrl import MaxRL
-from callbacks.planning.strategic_grams import PHRASES, StrategicGrams
+from callbacks.planning.strategic_grams import PLANNING_PHRASES, StrategicGrams
 from callbacks.schedules.linear_lambda import LinearLambda
 from callbacks.signals.sepa import SEPA
 from callbacks.tokens.gtpo import GTPO
@@ -37,7 +37,7 @@ def make_prose_pieces(length: int, row: int) -> list[str]:
     words = PROSE.split()
     pieces = [f" {words[(7 * i + row) % len(words)]}" for i in range(length)]
     for place in range(row % 200, length - 8, 200):
-        phrase = PHRASES[(place + row) % len(PHRASES)].split()
+        phrase = PLANNING_PHRASES[(place + row) % len(PLANNING_PHRASES)].split()
         pieces[place : place + len(phrase)] = [f" {word}" for word in phrase]
     return pieces
 
@@ -79,7 +79,7 @@ WINDOW = 8
 
 def assign_token_by_token(rollout: Rollout) -> list[list[float]]:
     """Assign the credit of the stack without a tensor."""
-    phrases = re.compile("|".join(map(re.escape, PHRASES)), re.IGNORECASE)
+    phrases = re.compile("|".join(map(re.escape, PLANNING_PHRASES)), re.IGNORECASE)
     lengths = rollout.mask.sum(-1).tolist()
     logprobs, correct, size = rollout.old_logprobs.tolist(), rollout.correct.tolist(), rollout.group_size
     gtpo, hicra = GTPO().beta, HICRA().alpha

@@ -34,6 +34,7 @@ import torch
 from benchmarks import print_columns, write_measurements
 from lightning.pytorch import Callback, Trainer
 from model_shapes import PUBLISHED, make_random_model
+from rlcredit.preflight.step_memory import PROMPT
 from short_runs import make_unlogged_trainer
 from small_policies import save_as_policy
 from torch import Tensor
@@ -49,7 +50,6 @@ from rlcredit.policy.model_loading import Precision, Quantization, load_tokenize
 from rlcredit.policy.policy import LoRA, Policy
 from rlcredit.policy.policy_sizes import find_policy_sizes
 from rlcredit.preflight.memory import estimate_memory
-from rlcredit.preflight.step_memory import PROMPT
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule

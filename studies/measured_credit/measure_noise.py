@@ -41,7 +41,7 @@ from callbacks.tokens.random_mask import RandomMask
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator
-from rlcredit.credit.rollout import FACTS, Rollout
+from rlcredit.credit.rollout import FACT_FIELDS, Rollout
 from rlcredit.credit.stack import CreditStack
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
@@ -89,7 +89,7 @@ class BatchGradients(CreditOperator, reads="advantages tokens", writes="advantag
     def __init__(self, stacks: Mapping[str, Sequence[CreditOperator]], size: int) -> None:
         super().__init__()
         self.stacks, self.size = stacks, size
-        self.reads = self.reads.union(*(op.reads & FACTS for stack in stacks.values() for op in stack))
+        self.reads = self.reads.union(*(op.reads & FACT_FIELDS for stack in stacks.values() for op in stack))
         self.kept: dict[str, list[Tensor]] = {name: [] for name in stacks}
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:

@@ -15,7 +15,7 @@ import csv_rows
 import torch
 
 from callbacks.planning.semantic_planner import SemanticPlanner
-from callbacks.planning.strategic_grams import PHRASES
+from callbacks.planning.strategic_grams import PLANNING_PHRASES
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.formulas.spans import Span, phrase_spans
 from rlcredit.pages.tables import Table
@@ -63,7 +63,10 @@ def main() -> None:
     silence_libraries()
     torch.set_num_threads(1)
     answers = [json.loads(line) for line in args.answers.read_text("utf-8").splitlines()]
-    planners = {"18 phrases": make_phrase_planner(PHRASES), "semantic, windows of 12": make_semantic_planner(12, 6)}
+    planners = {
+        "18 phrases": make_phrase_planner(PLANNING_PHRASES),
+        "semantic, windows of 12": make_semantic_planner(12, 6),
+    }
     planners["semantic, windows of 4"] = make_semantic_planner(4, 2)
     if args.grams:
         planners["mined"] = make_phrase_planner(json.loads(args.grams.read_text("utf-8"))["grams"])

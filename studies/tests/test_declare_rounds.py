@@ -2,8 +2,6 @@
 
 import pytest
 import yaml
-
-from docs.studies.equal_tokens import declare_rounds
 from docs.studies.equal_tokens.declare_rounds import (
     Setting,
     choose_setting,
@@ -17,6 +15,8 @@ from docs.studies.equal_tokens.declare_rounds import (
     select_best,
     select_repeated,
 )
+
+from docs.studies.equal_tokens import declare_rounds
 from rlcredit.campaign.declaration import read_declaration
 
 LARGE, SMALL, FAST, SINGLE = Setting(4, 2.0), Setting(2, 1.0), Setting(2, 2.0), Setting(1, 1.0)

@@ -7,10 +7,10 @@ import sys
 
 import measure_memory
 import pytest
+from rlcredit.preflight.step_memory import PROMPT
 from small_policies import save_as_policy
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from rlcredit.preflight.step_memory import PROMPT
 from tests.small_runs import ROOT
 
 

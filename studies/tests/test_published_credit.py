@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
+from docs.studies.published_credit.numbers import collect_numbers
 
 from docs.studies.published_credit import numbers
-from docs.studies.published_credit.numbers import collect_numbers
 
 
 def near(values):

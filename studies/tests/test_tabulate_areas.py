@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from csv_rows import write_csv_rows
+from docs.numbers import RESULTS, read_results
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from docs.numbers import RESULTS, read_results
 from docs.studies.replication import tabulate_areas
 
 CURVES = {

@@ -14,6 +14,7 @@ from callbacks import GRPO
 from rlcredit.cli.python_trainer import make_trainer
 from rlcredit.cli.run_options import TRAINER_DEFAULTS
 from tests.behaviour.repeated_gradients import STACKS
+from tests.forks import CommandFork
 from tests.slow_cases import mark_others_slow
 
 ROOT = Path(__file__).parents[2]
@@ -35,16 +36,11 @@ def busy_machine():
 
 @pytest.mark.parametrize("cases", mark_others_slow(CASES), ids=lambda cases: cases[0])
 def test_equal_computations_have_one_result_beside_other_work(cases, busy_machine):
-    paths = os.pathsep.join(map(str, (ROOT, ROOT / "scripts")))
-    ran = subprocess.run(
-        [sys.executable, ROOT / "tests" / "behaviour" / "repeated_gradients.py", *cases],
-        env={**os.environ, **PASSIVE, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout.splitlines()[-1]) == dict.fromkeys(cases, 1)
+    script = Path(__file__).with_name("repeated_gradients.py")
+    command = CommandFork([script, *cases], ROOT, {**os.environ, **PASSIVE})
+    out, err = command.communicate()
+    assert command.returncode == 0, err
+    assert json.loads(out.splitlines()[-1]) == dict.fromkeys(cases, 1)
 
 
 def test_runs_ask_torch_for_operations_in_a_fixed_order(tmp_path):

@@ -8,6 +8,7 @@ import torch
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers.logger import DummyLogger
+from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO, grpo_advantages
 from rlcredit.credit.operator import CreditOperator
@@ -20,7 +21,6 @@ from rlcredit.training.dynamic_sampling import DynamicSampling
 from rlcredit.training.module import PolicyModule
 from rlcredit.verification.rewards import verdict_mask, verdict_rewards
 from rlcredit.verification.verifiers import Verdict
-from tests.conftest import CHAIN_SUM
 from tests.spy import RolloutSpy
 
 

@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[2]
 OPERATORS = find_operator_classes()  # imports them, so that a condition may name each
 
 
+@functools.cache
 def make_parser():
     """A parser of the stack of a condition and what else it sets."""
     patch_jsonargparse()

@@ -1,6 +1,7 @@
 """Definition 1 of the paper, executed for every operator there is: f reads rewards, g reads what it says."""
 
 import copy
+import functools
 import inspect
 import math
 import warnings
@@ -50,7 +51,7 @@ from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
 from rlcredit.credit.catalogue import find_operator_classes
-from rlcredit.credit.rollout import FIELDS, Rollout
+from rlcredit.credit.rollout import ROLLOUT_FIELDS, Rollout
 from rlcredit.formulas.gates import AdaptiveEta
 from rlcredit.formulas.reward_histogram import RewardHistogram
 from tests.conftest import KnownCritic, copy_rollout_fields, make_rollout
@@ -99,6 +100,15 @@ ACTIVE = {
 """Operators whose defaults do nothing to batches as small as these, with arguments that do."""
 
 
+CONTRACTS = []
+"""Functions that each check one contract of an operator, with the operators that it is for."""
+
+
+def contract_of(operators):
+    """Add the function below to the contracts of these operators."""
+    return lambda check: CONTRACTS.append((check, frozenset(operators))) or check
+
+
 def made(operator):
     return ACTIVE.get(operator, operator)()
 
@@ -114,7 +124,15 @@ def equal(one, two):
 
 
 def midway(rewards=(1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0)) -> Rollout:
-    """A rollout in the middle of a stack: credit per group, some tokens planning, half of the pooling."""
+    """A rollout in the middle of a stack: credit per group, some tokens planning, half of the pooling.
+
+    Its tensors are shared with others of these rewards: no operator may change them in place.
+    """
+    return copy.copy(make_midway(tuple(rewards)))
+
+
+@functools.cache
+def make_midway(rewards) -> Rollout:
     rollout = make_rollout(rewards)
     GRPO().assign(rollout)
     StrategicGrams().assign(rollout)
@@ -142,10 +160,10 @@ def test_every_module_of_a_room_is_one_operator():
     assert sorted(operator.__module__ for operator in OPERATORS) == sorted(modules)
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=name)
-def test_touches_only_what_it_declares(operator):
+@contract_of(OPERATORS)
+def touches_only_what_it_declares(operator):
     rollout, operator = midway(), made(operator)
-    for field in FIELDS - operator.reads - operator.writes - SHAPE:
+    for field in ROLLOUT_FIELDS - operator.reads - operator.writes - SHAPE:
         setattr(rollout, field, None)  # any other access fails loudly
     before = copy_rollout_fields(rollout)
     operator.assign(rollout)
@@ -153,26 +171,26 @@ def test_touches_only_what_it_declares(operator):
     assert changed <= operator.writes
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=name)
-def test_reads_only_what_it_declares(operator):
+@contract_of(OPERATORS)
+def reads_only_what_it_declares(operator):
     for rewards in ((1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0), (0.0,) * 8):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StackWarning)
             made(operator).assign_checked(midway(rewards))
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=name)
-def test_rebinds_and_never_mutates(operator):
+@contract_of(OPERATORS)
+def rebinds_and_never_mutates(operator):
     rollout = midway()
-    held = {field: getattr(rollout, field) for field in FIELDS}
+    held = {field: getattr(rollout, field) for field in ROLLOUT_FIELDS}
     before = copy_rollout_fields(rollout)
     made(operator).assign(rollout)
     for field, value in held.items():
         assert equal(value, before[field]), f"{field} was changed in place"
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=name)
-def test_padding_never_matters(operator):
+@contract_of(OPERATORS)
+def padding_never_matters(operator):
     clean, dirty = midway(), midway()
     for field in (
         "old_logprobs",
@@ -192,8 +210,8 @@ def test_padding_never_matters(operator):
         assert_close(getattr(dirty, field)[dirty.mask], getattr(clean, field)[clean.mask])
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=name)
-def test_wider_padding_never_matters(operator):
+@contract_of(OPERATORS)
+def wider_padding_never_matters(operator):
     narrow, wide = midway(), midway()
     for field in fields(wide):
         value = getattr(wide, field.name)
@@ -204,8 +222,8 @@ def test_wider_padding_never_matters(operator):
         assert_close(getattr(wide, field)[wide.mask], getattr(narrow, field)[narrow.mask])
 
 
-@pytest.mark.parametrize("operator", [operator for operator in OPERATORS if operator not in DRAWN], ids=name)
-def test_the_order_of_groups_and_of_completions_never_matters(operator):
+@contract_of(operator for operator in OPERATORS if operator not in DRAWN)
+def the_order_of_groups_and_of_completions_never_matters(operator):
     order = torch.tensor([6, 4, 7, 5, 1, 0, 3, 2])
     straight, shuffled = midway(), rows(midway(), order)
     assert_close(made(operator).assign(shuffled), made(operator).assign(straight))
@@ -213,8 +231,8 @@ def test_the_order_of_groups_and_of_completions_never_matters(operator):
         assert_close(getattr(shuffled, field), getattr(straight, field)[order])
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=name)
-def test_reports_finite_numbers_for_any_batch(operator):
+@contract_of(OPERATORS)
+def reports_finite_numbers_for_any_batch(operator):
     for rewards in ([0.0] * 8, [1.0] * 8, [1.0] + [0.0] * 7):
         rollout = midway(rewards)
         metrics = made(operator).assign(rollout)
@@ -223,8 +241,8 @@ def test_reports_finite_numbers_for_any_batch(operator):
         assert rollout.advantages.shape == rollout.mask.shape
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=name)
-def test_a_batch_without_uncertainty_and_one_of_planning_only_are_batches(operator):
+@contract_of(OPERATORS)
+def a_batch_without_uncertainty_and_one_of_planning_only_are_batches(operator):
     certain, planning = midway(), midway()
     for field in ("old_logprobs", "entropy", "signal"):
         setattr(certain, field, torch.zeros_like(certain.signal))
@@ -236,8 +254,8 @@ def test_a_batch_without_uncertainty_and_one_of_planning_only_are_batches(operat
         assert all(math.isfinite(float(value)) for value in metrics.values())
 
 
-@pytest.mark.parametrize("operator", ACTIVE, ids=name)
-def test_the_active_arguments_are_active(operator):
+@contract_of(ACTIVE)
+def the_active_arguments_are_active(operator):
     before, after = midway(), midway()
     operators = made(operator)
     for _ in range(4):
@@ -245,19 +263,19 @@ def test_the_active_arguments_are_active(operator):
     assert any(not equal(getattr(before, field), getattr(after, field)) for field in operator.writes)
 
 
-@pytest.mark.parametrize("operator", [op for op in OPERATORS if "advantages" in op.writes], ids=name)
-@pytest.mark.parametrize("verdicts", [(1.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.5, 1.0), (0.0,) * 8])
-def test_a_completion_that_was_not_judged_gets_no_credit(operator, verdicts):
-    rollout = make_rollout(verdicts)
-    rollout.judged = torch.tensor([True, True, False, True, False, True, False, True])
-    SoftOverlong(max_tokens=5, cache=3).assign(rollout)
-    if "advantages" in operator.reads:
-        GRPO().assign(rollout)
-    StrategicGrams().assign(rollout)
-    ProcessSignal(beta=1.0).assign(rollout)
-    made(operator).assign(rollout)
-    if operator.__name__ != "BatchNormalization":  # it moves everybody, as documented
-        assert not rollout.advantages[~rollout.judged].where(rollout.mask[~rollout.judged], 0).any()
+@contract_of(operator for operator in OPERATORS if "advantages" in operator.writes)
+def a_completion_that_was_not_judged_gets_no_credit(operator):
+    for verdicts in ((1.0, 1.0, 1.0, 1.0, 0.5, 0.0, 0.5, 1.0), (0.0,) * 8):
+        rollout = make_rollout(verdicts)
+        rollout.judged = torch.tensor([True, True, False, True, False, True, False, True])
+        SoftOverlong(max_tokens=5, cache=3).assign(rollout)
+        if "advantages" in operator.reads:
+            GRPO().assign(rollout)
+        StrategicGrams().assign(rollout)
+        ProcessSignal(beta=1.0).assign(rollout)
+        made(operator).assign(rollout)
+        if operator.__name__ != "BatchNormalization":  # it moves everybody, as documented
+            assert not rollout.advantages[~rollout.judged].where(rollout.mask[~rollout.judged], 0).any()
 
 
 def test_every_operator_that_edits_what_it_reads_declares_neutral_arguments():
@@ -267,19 +285,19 @@ def test_every_operator_that_edits_what_it_reads_declares_neutral_arguments():
 
 
 @pytest.mark.parametrize("operator", NEUTRAL, ids=name)
-@pytest.mark.parametrize("rewards", [[1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0], [1.0] * 4 + [0.0] * 4])
-def test_a_neutral_parameter_is_the_identity(operator, rewards):
-    rollout = midway(rewards)
-    rollout.sepa_lambda = 0.5 if isinstance(operator, CorrectnessGate) else 0.0
-    before = copy_rollout_fields(rollout)
-    operator.assign(rollout)
-    for field in TOKENS:
-        assert torch.equal(getattr(rollout, field)[rollout.mask], before[field][rollout.mask])
-    assert torch.equal(rollout.rewards, before["rewards"])
-    assert rollout.alternatives is None
-    assert rollout.continuations is None
-    for field in SHARES:
-        assert getattr(rollout, field) == before[field]
+def test_a_neutral_parameter_is_the_identity(operator):
+    for rewards in ((1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0), (1.0,) * 4 + (0.0,) * 4):
+        rollout = midway(rewards)
+        rollout.sepa_lambda = 0.5 if isinstance(operator, CorrectnessGate) else 0.0
+        before = copy_rollout_fields(rollout)
+        operator.assign(rollout)
+        for field in TOKENS:
+            assert torch.equal(getattr(rollout, field)[rollout.mask], before[field][rollout.mask])
+        assert torch.equal(rollout.rewards, before["rewards"])
+        assert rollout.alternatives is None
+        assert rollout.continuations is None
+        for field in SHARES:
+            assert getattr(rollout, field) == before[field]
 
 
 def changed_by(operator):
@@ -290,8 +308,8 @@ def changed_by(operator):
     return rollout.sepa_lambda, rollout.critic_weight, rollout.advantages.sum().item(), said
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=name)
-def test_a_restored_operator_goes_on_where_the_first_one_was(operator):
+@contract_of(OPERATORS)
+def a_restored_operator_goes_on_where_the_first_one_was(operator):
     first, second = made(operator), made(operator)
     for step in range(3):
         rollout = midway([1.0, 0.0, float(step), 1.0, 0.0, 0.0, 1.0, 0.0])
@@ -334,8 +352,8 @@ def midway_with_real_rewards(verdicts=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 
     return rollout
 
 
-@pytest.mark.parametrize("operator", [each for each in OPERATORS if each.rewards == "real"], ids=name)
-def test_an_operator_of_real_rewards_gives_finite_credit_for_them(operator):
+@contract_of(operator for operator in OPERATORS if operator.rewards == "real")
+def an_operator_of_real_rewards_gives_finite_credit_for_them(operator):
     acting = made_for_real_rewards(operator)
     for rewards in (REAL, [-7.0] * 8, [0.0] * 7 + [-0.001]):
         rollout = midway_with_real_rewards(rewards=rewards)
@@ -346,8 +364,8 @@ def test_an_operator_of_real_rewards_gives_finite_credit_for_them(operator):
         assert rollout.advantages.isfinite().all()
 
 
-@pytest.mark.parametrize("operator", [each for each in OPERATORS if each.writes], ids=name)
-def test_only_operators_of_binary_rewards_give_credit_by_verdicts(operator):
+@contract_of(operator for operator in OPERATORS if operator.writes)
+def only_operators_of_binary_rewards_give_credit_by_verdicts(operator):
     first, second = midway_with_real_rewards(), midway_with_real_rewards([0.0, 1.0] * 4)
     for rollout in (first, second):
         acting = made_for_real_rewards(operator)
@@ -361,10 +379,8 @@ def test_only_operators_of_binary_rewards_give_credit_by_verdicts(operator):
         assert told or operator.costly
 
 
-@pytest.mark.parametrize(
-    "operator", [GRPO, RLOO, OPO, SoftmaxGRPO, PrefixBaseline, TEMPO, OptimalTokenBaseline], ids=name
-)
-def test_a_group_baseline_takes_away_whatever_all_have_in_common(operator):
+@contract_of([GRPO, RLOO, OPO, SoftmaxGRPO, PrefixBaseline, TEMPO, OptimalTokenBaseline])
+def a_group_baseline_takes_away_whatever_all_have_in_common(operator):
     plain, shifted = (midway_with_real_rewards(rewards=[each + shift for each in REAL]) for shift in (0.0, -8.0))
     for rollout in (plain, shifted):
         operator().assign(rollout)
@@ -376,3 +392,22 @@ def test_an_outcome_anchor_takes_real_rewards_unless_it_anchors_by_verdict():
     assert OutcomeAnchor().rewards == "real"
     assert OutcomeAnchor(zero_variance="outcome").rewards == "binary"
     assert AnnealOut(OutcomeAnchor(zero_variance="outcome")).rewards == "binary"
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=name)
+def test_an_operator_keeps_its_contracts(operator):
+    """All contracts are tried, and a failure names those that are broken."""
+    broken = {}
+    for check, operators in CONTRACTS:
+        try:
+            if operator in operators:
+                check(operator)
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (the others are tried, too)
+            broken[check.__name__] = error
+    if broken:
+        raise BaseExceptionGroup(f"{name(operator)} breaks {', '.join(broken)}", list(broken.values()))
+
+
+def test_fourteen_contracts_hold_for_operators():
+    assert len(CONTRACTS) == 14
+    assert all(operators for _, operators in CONTRACTS)

@@ -107,6 +107,11 @@ def with_unjudged(whole, extra):
     return wider, old
 
 
+BATCHES = [make_rollout(VERDICTS, width=6, seed=seed) for seed in (0, 1)]
+JOINED_BATCHES = [tuple(zip(*(with_unjudged(batch, extra) for batch in BATCHES), strict=True)) for extra in (0, 1, 3)]
+"""The batches with so many unjudged completions more in every group, and the rows at which the judged ones are."""
+
+
 def stack_around(operator):
     """What has to stand above an operator for it to do something, and below it for that to be seen."""
     above = [StrategicGrams(), ProcessSignal(beta=1.0), ConstantLambda(0.5)]
@@ -130,10 +135,9 @@ def left(operator, *rollouts):
 
 @pytest.mark.parametrize("operator", [one for one in OPERATORS if not isinstance(one, DRAWN)], ids=name)
 def test_unjudged_completions_change_no_credit_of_judged_ones(operator):
-    batches = [make_rollout(VERDICTS, width=6, seed=seed) for seed in (0, 1)]
-    for extra in (0, 1, 3):
-        joined, rows = zip(*(with_unjudged(batch, extra) for batch in batches), strict=True)
-        for mine, alone, old in zip(left(operator, *joined), left(operator, *batches), rows, strict=True):
+    alone_ledgers = left(operator, *BATCHES)
+    for joined, rows in JOINED_BATCHES:
+        for mine, alone, old in zip(left(operator, *joined), alone_ledgers, rows, strict=True):
             where = alone.mask
             for field in ("rewards", "values", "advantages", "signal", "process", "sepa_lambda"):
                 one, two = getattr(mine, field), getattr(alone, field)

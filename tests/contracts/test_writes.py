@@ -1,6 +1,7 @@
 """A stack that is accepted has no line without effect: whatever an operator writes reaches the advantages."""
 
 import copy
+import functools
 import itertools
 import math
 import warnings
@@ -83,11 +84,17 @@ ACTIVE = {
 """Operators whose defaults do nothing to batches as small as these, with arguments that do."""
 
 
+@functools.cache
+def active(kind):
+    """An operator that acts; stacks are copied before they do."""
+    return ACTIVE.get(kind, kind)()
+
+
 SUPPORT = {
     "plan_mask": StrategicGrams(["me think"]),
     "sepa_lambda": ConstantLambda(0.4),
     "process": ProcessSignal(beta=1.0),
-    "values": ACTIVE[RidgeCritic](),
+    "values": active(RidgeCritic),
 }
 KINDS = [kind for kind in find_operator_classes() if kind.writes and kind is not SemanticPlanner]
 
@@ -112,6 +119,11 @@ def accepted(stack):
 
 def credit(stack):
     """The advantages that a stack leaves, and whether each of its operators has changed what it writes."""
+    return credit_once(tuple(stack))
+
+
+@functools.cache
+def credit_once(stack):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StackWarning)
         rollout, changed = BATCH.copy_with_neutral_ledger(), []
@@ -132,7 +144,7 @@ def credit(stack):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_write_that_changes_something_changes_the_credit_of_every_accepted_pair(kind):
     for below in KINDS:
-        stack = supported([ACTIVE.get(kind, kind)(), ACTIVE.get(below, below)()])
+        stack = supported([active(kind), active(below)])
         if below is kind or not accepted(stack):
             continue
         whole, changed = credit(stack)
@@ -142,10 +154,10 @@ def test_a_write_that_changes_something_changes_the_credit_of_every_accepted_pai
 
 
 def test_a_penalty_reaches_the_credit_of_every_accepted_stack_of_three():
-    penalty, lost = ACTIVE[SoftOverlong](), []
+    penalty, lost = active(SoftOverlong), []
     writers = [kind for kind in KINDS if "advantages" in kind.writes]
     for first, second in itertools.product(writers, writers):
-        below = supported([ACTIVE.get(first, first)(), ACTIVE.get(second, second)()])
+        below = supported([active(first), active(second)])
         if accepted([penalty, *below]) and torch.equal(credit([penalty, *below])[0], credit(below)[0]):
             lost.append((first.__name__, second.__name__))
     assert not lost

@@ -109,9 +109,9 @@ def test_rounds_are_steps_on_the_same_rollout():
 
 
 def test_on_a_real_policy_it_learns_which_completions_are_right(policy):
-    critic, losses = AdapterCritic(rate=1e-2, warmup=1), []
+    critic, losses, sampled = AdapterCritic(rate=1e-2, warmup=1), [], sample_rollout(policy)
     for _ in range(12):
-        rollout = sample_rollout(policy)
+        rollout = sampled.copy_with_neutral_ledger()
         rollout.rewards = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
         losses.append(critic.assign(rollout)["loss"].item())
     assert losses[0] == pytest.approx(FRESH_HEAD)

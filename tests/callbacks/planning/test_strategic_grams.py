@@ -3,7 +3,7 @@ import re
 import pytest
 import torch
 
-from callbacks.planning.strategic_grams import PHRASES, StrategicGrams
+from callbacks.planning.strategic_grams import PLANNING_PHRASES, StrategicGrams
 from rlcredit.policy.policy import Policy
 from tests.callbacks.planning.texts import of_texts, planned, precision_and_recall
 from tests.conftest import make_rollout
@@ -49,7 +49,7 @@ def test_every_phrase_is_found_in_any_split_and_in_the_embedded_tokenizer():
     def words(text):
         return re.findall(r"\S+|\s+", text)
 
-    for phrase in PHRASES:
+    for phrase in PLANNING_PHRASES:
         for text in (phrase, phrase.replace("'", "’"), phrase.replace(" ", "\n").capitalize()):
             for pieces in (embedded, list, words):
                 rollout = of_texts([f"4. {text} , 5"], pieces)

@@ -2,11 +2,11 @@ import pytest
 import torch
 
 from callbacks.tokens.quadrant_mask import QuadrantMask
-from rlcredit.formulas.quadrants import QUADRANTS
+from rlcredit.formulas.quadrants import ALL_QUADRANTS
 from tests.callbacks.rollouts import of_all_quadrants
 
 
-@pytest.mark.parametrize(("name", "left"), list(zip(QUADRANTS, [2, 2, 1, 2])))
+@pytest.mark.parametrize(("name", "left"), list(zip(ALL_QUADRANTS, [2, 2, 1, 2])))
 def test_one_quadrant_alone(name, left):
     rollout = of_all_quadrants()
     before = rollout.advantages

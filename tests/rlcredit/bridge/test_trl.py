@@ -15,7 +15,7 @@ import rlcredit.tiny  # noqa: E402
 from callbacks import GRPO, GTPO, HICRA, REPO, Delight, Entropy, EntropyMask, StrategicGrams  # noqa: E402
 from rlcredit.bridge import load_stack  # noqa: E402
 from rlcredit.bridge.bridged_stack import FROM_POLICY  # noqa: E402
-from rlcredit.bridge.trl import STATE, CreditGRPOTrainer, refuse_settings  # noqa: E402
+from rlcredit.bridge.trl import STACK_STATE_FILE, CreditGRPOTrainer, refuse_settings  # noqa: E402
 from rlcredit.credit.catalogue import find_operator_classes  # noqa: E402
 from rlcredit.credit.contract import StackError, StackWarning  # noqa: E402
 from rlcredit.credit.heatmap import collect_heatmap  # noqa: E402
@@ -246,7 +246,7 @@ def test_a_resumed_run_goes_on_with_what_operators_had_learned(tmp_path):
     credited, _ = interrupt_and_resume("credited", [GRPO()])
     assert norms(credited)[-2:] == norms(flat)[-2:]
     learned, checkpoint = interrupt_and_resume("learned", [GRPO(), Delight(eta=AdaptiveEta(decay=0.9))])
-    saved = torch.load(checkpoint / STATE, weights_only=True)
+    saved = torch.load(checkpoint / STACK_STATE_FILE, weights_only=True)
     assert saved["Delight"]["ema"] is not None
     fresh = train(tmp_path / "fresh", [GRPO(), Delight(eta=AdaptiveEta(decay=0.9))], max_steps=2)
     assert fresh.stack.state_dict() == saved

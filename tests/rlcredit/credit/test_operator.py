@@ -43,7 +43,7 @@ from rlcredit.base.exit_status import NotFinite
 from rlcredit.credit.catalogue import find_operator_classes, find_usual_writer
 from rlcredit.credit.contract import StackError, StackWarning
 from rlcredit.credit.operator import CreditOperator
-from rlcredit.credit.rollout import FIELDS
+from rlcredit.credit.rollout import ROLLOUT_FIELDS
 from rlcredit.credit.stack_checks import (
     bound_advantages,
     check_stack,
@@ -519,7 +519,7 @@ def test_watching_leaves_no_trace(rollout):
     held = vars(rollout).copy()
     with note_undeclared_reads(rollout, {"rewards"}) as notes:
         part = copy.copy(rollout)
-        with note_undeclared_reads(rollout, FIELDS) as inner:
+        with note_undeclared_reads(rollout, ROLLOUT_FIELDS) as inner:
             assert rollout.entropy is held["entropy"]
         assert rollout.signal is held["signal"]
     assert (inner.read, list(notes.read)) == ({}, ["signal"])

@@ -5,11 +5,11 @@ import torch
 from torch.testing import assert_close
 
 from rlcredit.credit.rollout import (
-    FACTS,
-    FIELDS,
-    MEANINGFUL,
-    NEUTRAL,
-    NOTES,
+    FACT_FIELDS,
+    MEANINGFUL_FIELDS,
+    NEUTRAL_VALUES,
+    NOTE_FIELDS,
+    ROLLOUT_FIELDS,
     Rollout,
     concatenate_rollouts,
     positional_progress,
@@ -47,9 +47,9 @@ def test_the_empty_stack_is_reinforce(rollout):
 
 
 def test_every_field_is_either_a_fact_or_in_the_ledger():
-    assert {field.name for field in fields(Rollout)} == FIELDS | NOTES
-    assert FACTS.isdisjoint(NEUTRAL)
-    assert MEANINGFUL < FIELDS
+    assert {field.name for field in fields(Rollout)} == ROLLOUT_FIELDS | NOTE_FIELDS
+    assert FACT_FIELDS.isdisjoint(NEUTRAL_VALUES)
+    assert MEANINGFUL_FIELDS < ROLLOUT_FIELDS
 
 
 def test_a_ledger_is_its_own(rollout):
@@ -66,7 +66,7 @@ def test_what_is_neutral_follows_what_it_is_made_of_until_it_is_written(rollout)
     rollout.advantages = written
     rollout.rewards = rollout.rewards + 1
     assert rollout.advantages is written
-    assert rollout.unwritten == NEUTRAL.keys() - {"rewards", "advantages"}
+    assert rollout.unwritten == NEUTRAL_VALUES.keys() - {"rewards", "advantages"}
     part.rewards = torch.zeros(4)
     assert not part.advantages.any()
     rollout.old_logprobs, rollout.correct = -written, torch.zeros(8)
@@ -148,6 +148,6 @@ def test_rewards_of_the_task_stand_beside_the_verdicts():
 
 def test_rewards_of_another_shape_are_refused():
     rollout = make_rollout([1.0, 0.0], group_size=2)
-    given = {name: getattr(rollout, name) for name in FACTS}
+    given = {name: getattr(rollout, name) for name in FACT_FIELDS}
     with pytest.raises(ValueError, match=r"task_rewards has shape \(3,\), expected \(2,\)"):
         Rollout(**{**given, "task_rewards": torch.zeros(3)})

@@ -6,8 +6,8 @@ from safetensors.torch import save_file
 
 from callbacks import GRPO, GTPO, HICRA, SEPA, ConstantLambda, Entropy, StrategicGrams
 from rlcredit import CreditStack, Rollout, credit_heatmap
-from rlcredit.credit.rollout import FACTS, NEUTRAL
-from rlcredit.credit.rollout_file import UNSAVED
+from rlcredit.credit.rollout import FACT_FIELDS, NEUTRAL_VALUES
+from rlcredit.credit.rollout_file import UNSAVED_FIELDS
 from tests.conftest import make_rollout
 
 STACK = [GRPO(), StrategicGrams(), ConstantLambda(0.5), Entropy(), SEPA(), GTPO(beta=0.5), HICRA()]
@@ -17,7 +17,7 @@ def test_facts_and_credit_come_back_and_neutral_fields_stay_neutral(tmp_path):
     credited = CreditStack(STACK).assign(make_rollout([1.0, 0.0, 1.0, 1.0], group_size=2))
     credited.save(tmp_path / "batch.safetensors")
     loaded = Rollout.load(tmp_path / "batch.safetensors")
-    for name in (FACTS | NEUTRAL.keys()) - UNSAVED:
+    for name in (FACT_FIELDS | NEUTRAL_VALUES.keys()) - UNSAVED_FIELDS:
         one, two = getattr(credited, name), getattr(loaded, name)
         assert torch.equal(one, two) if isinstance(one, torch.Tensor) else one == two, name
     assert loaded.unwritten == credited.unwritten

@@ -30,7 +30,7 @@ def test_a_token_excluded_by_the_model_has_no_share_in_the_entropy():
 @pytest.mark.parametrize("temperature", [0.7, 1.0])
 @pytest.mark.parametrize("kept", [0, 2**20])
 def test_chunked_head_and_its_gradients_equal_float64_autograd(chunk, temperature, kept, monkeypatch):
-    monkeypatch.setattr("rlcredit.formulas.uncertainty.KEPT", kept)
+    monkeypatch.setattr("rlcredit.formulas.uncertainty.MAX_SAVED_BYTES", kept)
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(7, 5, generator=generator, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(11, 5, generator=generator, dtype=torch.float64, requires_grad=True)

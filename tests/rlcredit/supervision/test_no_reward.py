@@ -2,13 +2,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tiny_traces import CHAIN_SUM
 
 from rlcredit.base.exit_status import RunStopped
 from rlcredit.supervision.no_reward import NoReward
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verification.rewards import Scores
 from rlcredit.verification.verifiers import Verdict
-from tests.conftest import CHAIN_SUM
 
 
 class Strict(ReasoningGym):

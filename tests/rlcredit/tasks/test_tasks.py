@@ -2,13 +2,13 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from tiny_traces import CHAIN_SUM
 
 from rlcredit.cli.explain import render_call
 from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym, Records
 from rlcredit.tasks.held_out_split import is_held_out
 from rlcredit.verification.reasoning_gym_scorers import EVALUATING_DATASETS
 from rlcredit.verification.verifiers import Verdict
-from tests.conftest import CHAIN_SUM
 
 
 def test_correct_threshold_is_a_parameter_of_the_task(task, monkeypatch):

@@ -151,7 +151,7 @@ class Undecided(ReasoningGym):
 
 
 def test_the_unjudged_are_counted_and_get_no_credit(fit):
-    from tests.conftest import CHAIN_SUM
+    from tiny_traces import CHAIN_SUM
 
     spy = Spy()
     data = Undecided("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=2)
@@ -192,7 +192,7 @@ class Speechless(ReasoningGym):
 
 
 def test_completions_without_an_answer_are_counted_and_wrong(fit):
-    from tests.conftest import CHAIN_SUM
+    from tiny_traces import CHAIN_SUM
 
     data = Speechless("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=2)
     (step,) = fit(steps=1, task=data).history
@@ -306,7 +306,7 @@ def ends_with_answer(prompts, completions, answer, **kwargs):
 
 
 def test_reward_functions_as_trl_calls_them_train_the_policy(fit, tmp_path, monkeypatch):
-    from tests.conftest import CHAIN_SUM
+    from tiny_traces import CHAIN_SUM
 
     (tmp_path / "trl_rewards.py").write_text(TRL_REWARDS)
     monkeypatch.chdir(tmp_path)
@@ -329,7 +329,7 @@ def test_reward_functions_as_trl_calls_them_train_the_policy(fit, tmp_path, monk
 
 
 def test_a_stack_of_binary_rewards_is_refused_on_a_task_of_real_ones(fit):
-    from tests.conftest import CHAIN_SUM
+    from tiny_traces import CHAIN_SUM
 
     data = ReasoningGym("chain_sum", CHAIN_SUM, rewards="verifier", train_size=64, validation_size=16)
     with pytest.raises(StackError, match=r"MaxRL takes rewards of one .*, and data.rewards gives any numbers"):

@@ -10,6 +10,7 @@ import torch
 from aiohttp import web
 from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import ModelCheckpoint
+from tiny_traces import CHAIN_SUM
 from torch.utils.data import DataLoader
 
 from callbacks.episode.grpo import GRPO
@@ -25,7 +26,6 @@ from rlcredit.tasks import ReasoningGym
 from rlcredit.training.dynamic_sampling import DynamicSampling
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.nan_and_mismatch import rms_difference
-from tests.conftest import CHAIN_SUM
 from tests.rlcredit.decoding.fake_vllm import FakeVLLM, served
 from tests.rlcredit.decoding.test_background_coroutine import count_threads
 from tests.small_runs import finish_small_run, read_recorded_steps, start_small_run, wait_for_small_run
