@@ -1,4 +1,4 @@
-"""Tables of a campaign: the lead at the end beside the lead by area, both corrected over the campaign.
+"""Table of a campaign: the lead at the end beside the lead by area, both corrected over the campaign.
 
 Differences are paired by seed. Where a run of either side collapsed, the exact sign flip decides and the interval is at
 least as wide as the interval of that test; elsewhere Student's t does. Holm's procedure corrects the p of all ends of a
@@ -7,7 +7,6 @@ campaign together, and the p of all areas together. The verdict is the verdict o
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
@@ -182,29 +181,34 @@ def name_verdict(comparison: ComparisonLeads) -> str:
     return verdict
 
 
-def render_lead_tables(study: str) -> str:
-    """Return a table for every family of comparisons of a campaign, in Markdown."""
+def render_lead_table(study: str, digits: int = 1) -> str:
+    """Return the table of all comparisons of a campaign, in Markdown.
+
+    Args:
+        study: Name of the campaign.
+        digits: Digits behind the point of a difference.
+
+    """
     solved = {row["condition"]: float(row["pass_at_1"]) for row in read_results(f"{study}/conditions")}
     comparisons = compare_campaign(study)
     declared = "area" if pair_campaign_values(study)[0].by_area else "end"
-    heads = ("condition", "pass@1", "lead at the end", "p", "lead by area", "p", f"verdict ({declared})")
-    tables = []
-    for family, members in groupby(comparisons, lambda comparison: comparison.row["family"]):
-        cells = []
-        for comparison in members:
-            baseline, condition = comparison.row["baseline"], comparison.row["condition"]
-            cells.append(
-                (
-                    condition,
-                    f"{solved[condition]:.3f}",
-                    format_estimate(comparison.end.estimate, sign=True),
-                    format_p_value(comparison.end.p),
-                    format_estimate(comparison.area.estimate, sign=True),
-                    format_p_value(comparison.area.p),
-                    name_verdict(comparison),
-                )
+    heads = (
+        *("condition", "pass@1", "against", "lead at the end", "p", "lead by area", "p"),
+        f"verdict ({declared})",
+    )
+    cells = []
+    for comparison in comparisons:
+        baseline, condition = comparison.row["baseline"], comparison.row["condition"]
+        cells.append(
+            (
+                condition,
+                f"{solved[condition]:.3f}",
+                f"{baseline}, {solved[baseline]:.3f}",
+                format_estimate(comparison.end.estimate, digits, sign=True),
+                format_p_value(comparison.end.p),
+                format_estimate(comparison.area.estimate, digits, sign=True),
+                format_p_value(comparison.area.p),
+                name_verdict(comparison),
             )
-        name = study if family == "all" else family
-        title = f"**{name}**, against `{baseline}` ({solved[baseline]:.3f})"
-        tables.append(f"{title}\n\n{Table(heads, cells).to_markdown()}")
-    return "\n\n".join(tables)
+        )
+    return Table(heads, cells).to_markdown()

@@ -28,7 +28,7 @@ from studies.lead_tables import (
     measure_leads,
     measure_room,
     pair_campaign_values,
-    render_lead_tables,
+    render_lead_table,
 )
 from studies.numbers import (
     ENTROPY,
@@ -225,7 +225,7 @@ def collect_large_batches() -> dict[str, Any]:
         "end": estimate_final_lead(LARGE_BATCHES, CRITIC),
         "flat": mean_area(LARGE_BATCHES, FLAT),
         "small_flat": mean_area(name_campaign("long_chains"), FLAT),
-        "table": render_lead_tables(LARGE_BATCHES),
+        "table": render_lead_table(LARGE_BATCHES),
         "detectable": measure_detectable_lead(LARGE_BATCHES),
     }
 
@@ -246,7 +246,7 @@ def collect_small_batches() -> dict[str, Any]:
         "annealed": {kind: parse_comparison(rows[kind, annealed]) for kind, annealed in ANNEALED.items()},
         "end": estimate_final_lead(SMALL_BATCHES, "gtpo"),
         "flat": mean_area(SMALL_BATCHES, FLAT),
-        "table": render_lead_tables(SMALL_BATCHES),
+        "table": render_lead_table(SMALL_BATCHES),
         "detectable": measure_detectable_lead(SMALL_BATCHES),
     }
 

@@ -7,7 +7,7 @@ import numpy as np
 from rlcredit.campaign.declaration import read_declaration
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
-from studies.lead_tables import render_lead_tables
+from studies.lead_tables import render_lead_table
 from studies.measured_credit import choose_rates
 from studies.measured_credit.tabulate_thresholds import group_pass_curves, make_threshold_table
 from studies.numbers import (
@@ -166,9 +166,7 @@ def render_question_table(numbers: dict[str, Any]) -> str:
     """Return the table of everything that could explain the lead."""
     rows = {
         "again, on fresh seeds": numbers["controls"]["again"],
-        "each at [its best learning rate](#each-kind-of-credit-at-its-own-learning-rate)": numbers["best"][
-            "measured"
-        ],
+        "each at [its best learning rate](#each-kind-of-credit-at-its-own-learning-rate)": numbers["best"]["measured"],
         "under a learning rate that falls": numbers["best"]["decayed"],
         "under twice that rate, falling": numbers["best"]["doubled_decayed"],
         "after 300 steps": numbers["longer"]["after_300"],
@@ -202,7 +200,7 @@ def collect_numbers() -> dict[str, Any]:
         "longer": collect_longer(),
         "collapses": collect_collapses(),
         "grid": collect_grid(),
-        "leads": {study: render_lead_tables(study) for study in (BEST, TOKENS)},
+        "leads": {study: render_lead_table(study) for study in (BEST, TOKENS)},
         "areas": {name: estimate_area_lead(BEST, name, "flat") for name in ("measured", "entropy_mask")},
     }
     return {**numbers, "questions": render_question_table(numbers)}
