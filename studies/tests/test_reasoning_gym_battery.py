@@ -1,15 +1,13 @@
-from pathlib import Path
-
 import pytest
-from csv_rows import read_csv_rows
 from reasoning_gym.factory import DATASETS
-from reasoning_gym_battery import KINDS, is_same_answer, judge_data_set
 
 from rlcredit.verification.reasoning_gym_answers import SHAPES
 from rlcredit.verification.reasoning_gym_scorers import EVALUATING
+from studies.csv_rows import read_csv_rows
+from studies.machinery.reasoning_gym_battery import KINDS, is_same_answer, judge_data_set
+from studies.numbers import find_results
 
-ROOT = Path(__file__).parents[2]
-ROWS = {row["name"]: row for row in read_csv_rows(ROOT / "docs" / "results" / "reasoning_gym_battery.csv")}
+ROWS = {row["name"]: row for row in read_csv_rows(find_results("reasoning_gym_battery.csv"))}
 GENEROUS = {"propositional_logic", "sokoban", "polynomial_equations", "pool_matrix"}
 """Anything follows from contradictory premises, a solved board may stay solved, 5.00 is 5.0; the study says so."""
 

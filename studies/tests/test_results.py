@@ -7,16 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from csv_rows import read_csv_rows
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from docs.numbers import render_study
+from studies.csv_rows import read_csv_rows
+from studies.numbers import find_campaign, render_study
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "docs" / "results"
-PAGES = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "studies").glob("*.md"))
-STUDIES = sorted(path.parent for path in RESULTS.glob("*/comparisons.csv"))
+PAGES = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "studies").glob("*/*.md"))
+STUDIES = sorted(path.parent for path in (ROOT / "studies").glob("*/results/*/comparisons.csv"))
 LEVEL = 0.05
 ENUMERATED, DRAWN = 20, 0.005
 """Pairs up to which the sign flip visits every pattern; how far its p may be off where patterns are drawn."""
@@ -25,7 +24,7 @@ study = pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.nam
 
 
 def declared(folder):
-    return yaml.safe_load((ROOT / "configs" / "campaigns" / f"{folder.name}.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load(find_campaign(folder.name).read_text(encoding="utf-8"))
 
 
 def curves(folder):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from csv_rows import write_csv_rows
 
-from docs import tabulate_study
 from rlcredit.campaign.metric_definition import MetricDefinition
+from studies import tabulate_study
+from studies.csv_rows import write_csv_rows
 
 FOUND = {
     "pairs": "8",
