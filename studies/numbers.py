@@ -23,7 +23,6 @@ from studies.tabulate_study import Columns, render_study_tables
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies"
-CAMPAIGNS = ROOT / "configs" / "campaigns"
 
 PASS = "val/pass_at_1"
 ENTROPY = "val/entropy"
@@ -67,6 +66,16 @@ def require_claim(holds: Any, claim: str) -> None:
         raise ValueError(f"The results no longer say that {claim}. Change the page that says so.")
 
 
+def _find_single(pattern: str) -> Path:
+    paths = sorted(STUDIES.glob(pattern))
+    if not paths:
+        raise FileNotFoundError(f"studies/{pattern}: there is none. Correct the name.")
+    if len(paths) > 1:
+        places = ", ".join(str(path.relative_to(ROOT)) for path in paths)
+        raise ValueError(f"studies/{pattern}: several studies have one: {places}. Rename all but one.")
+    return paths[0]
+
+
 def find_results(name: str) -> Path:
     """Return the file or folder of results of some name, whichever study it belongs to.
 
@@ -75,13 +84,18 @@ def find_results(name: str) -> Path:
         ValueError: several studies have.
 
     """
-    paths = sorted(STUDIES.glob(f"*/results/{name}"))
-    if not paths:
-        raise FileNotFoundError(f"studies/*/results/{name}: no study has such results. Correct the name.")
-    if len(paths) > 1:
-        folders = ", ".join(str(path.relative_to(ROOT)) for path in paths)
-        raise ValueError(f"{name}: several studies have results of that name: {folders}. Rename all but one.")
-    return paths[0]
+    return _find_single(f"*/results/{name}")
+
+
+def find_campaign(name: str) -> Path:
+    """Return the file of a campaign, whichever study it belongs to.
+
+    Raises:
+        FileNotFoundError: no study has a campaign of that name.
+        ValueError: several studies have.
+
+    """
+    return _find_single(f"*/campaigns/{name}.yaml")
 
 
 def read_results(name: str) -> Rows:

@@ -15,7 +15,7 @@ from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
 from rlcredit.config.allowed_values import SEEDS, validate_folder_name
 from rlcredit.config.passwords import refuse_passwords
-from rlcredit.config.paths import find_config_file
+from rlcredit.config.paths import find_config_file, find_declared_file
 from rlcredit.config.strict_yaml import shorten_name
 
 PRIMARY = ("val/pass_at_1", "val/pass_at_k")
@@ -320,6 +320,7 @@ class CampaignDeclaration:
         summary: What of the primary metric is compared: its value at the end of the run, the area under its curve as
             the mean height, or how soon it reaches a level.
         held_out: What seeds share of the held-out evaluation.
+        folder: Folder of the campaign's file, beside which its conditions may lie; no part of what is declared.
 
     """
 
@@ -338,6 +339,7 @@ class CampaignDeclaration:
     budget: DeclaredBudget | None = None
     summary: Summary = "end"
     held_out: HeldOutChoice = HeldOutChoice()
+    folder: Path | None = dataclasses.field(default=None, compare=False)
 
     @property
     def end(self) -> int:
@@ -389,6 +391,7 @@ class CampaignDeclaration:
         """Return the declaration as JSON restores it; a shipped condition becomes its name, wherever its file lies."""
         conditions = {name: [drop_condition_folder(file) for file in files] for name, files in self.conditions.items()}
         plain = {**dataclasses.asdict(self), "conditions": conditions}
+        plain.pop("folder")
         absent = [name for name, neutral in LATER.items() if plain[name] == neutral]
         return json.loads(json.dumps({name: value for name, value in plain.items() if name not in absent}))
 
@@ -400,7 +403,7 @@ class CampaignDeclaration:
             ValueError: names the key, the value, and the repair.
 
         """
-        fields = {field.name: field for field in dataclasses.fields(cls)}
+        fields = {field.name: field for field in dataclasses.fields(cls) if field.compare}
         if not isinstance(content, dict):
             raise ValueError(f"a campaign is a mapping with the keys {', '.join(fields)}.")
         for key in content:
@@ -443,17 +446,17 @@ def read_declaration(path: Path) -> CampaignDeclaration:
     content = strict_yaml.read_yaml(path)
     try:
         refuse_passwords(content)
-        return parse_declaration(content)
+        return parse_declaration(content, path.parent)
     except ValueError as error:
         raise ValueError(f"{strict_yaml.shorten_name(path)}: {error}") from None
 
 
-def parse_declaration(content: Any) -> CampaignDeclaration:
+def parse_declaration(content: Any, folder: Path | None = None) -> CampaignDeclaration:
     """Check the content of a campaign file, and that the files exist which it names."""
-    declaration = CampaignDeclaration.from_json(content)
+    declaration = dataclasses.replace(CampaignDeclaration.from_json(content), folder=folder)
     named = {f"conditions.{name}": files for name, files in declaration.conditions.items()}
     for key, files in {"configs": declaration.configs, **named}.items():
         for file in files:
-            if not is_existing_file(Path(find_config_file(file))):
+            if not is_existing_file(Path(find_config_file(find_declared_file(file, folder)))):
                 raise ValueError(f"{key}: there is no file {shorten_name(file)}; paths are relative to {Path.cwd()}.")
     return declaration

@@ -10,6 +10,7 @@ import numpy as np
 import yaml
 
 from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.config.paths import find_declared_file
 from rlcredit.run_folder.layout import RunFolder
 
 
@@ -117,7 +118,8 @@ def build_fit_arguments(
         ends: Whether to say where the run ends.
 
     """
-    files = [*declaration.configs, *declaration.conditions[spec.condition], settings]
+    named = [*declaration.configs, *declaration.conditions[spec.condition]]
+    files = [*(find_declared_file(file, declaration.folder) for file in named), settings]
     return [
         *(f"--config={file}" for file in files),
         f"--seed_everything={spec.seed}",

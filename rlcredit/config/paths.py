@@ -64,6 +64,27 @@ def find_config_file(name: str) -> str:
     return str(find_configs_folder() / inside) if is_existing_file(find_configs_folder() / inside) else name
 
 
+def find_declared_file(name: str, folder: Path | None) -> str:
+    """Return a file that a campaign's declaration names: as it is named, if there is such a file, or its new path.
+
+    A file of ``configs`` that is gone is found by its last name in the folders ``conditions`` beside the declaration's
+    folder or one above, so that a declaration stays as it ran when its conditions move to it.
+
+    Args:
+        name: File as the declaration names it.
+        folder: Folder of the declaration; None if it has none.
+
+    """
+    if folder is None or Path(name).parts[:1] != (CONFIGS,) or is_existing_file(Path(find_config_file(name))):
+        return name
+    files = [
+        file
+        for parent in folder.resolve().parents[:2]
+        for file in sorted((parent / "conditions").rglob(Path(name).name))
+    ]
+    return str(files[0]) if files else name
+
+
 def find_similar_config(name: str) -> str | None:
     """Return the configuration that a misspelt or misplaced name means: one here, or one that comes with rlcredit.
 

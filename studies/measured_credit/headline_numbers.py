@@ -11,12 +11,12 @@ from studies.lead_tables import render_lead_table
 from studies.measured_credit import choose_rates
 from studies.measured_credit.tabulate_thresholds import group_pass_curves, make_threshold_table
 from studies.numbers import (
-    CAMPAIGNS,
     PASS,
     Estimate,
     count_collapses,
     estimate_area_lead,
     estimate_lead,
+    find_campaign,
     find_results,
     format_estimate,
     list_conclusions,
@@ -44,7 +44,7 @@ def read_grid(name: str) -> dict[str, float]:
 
 def render_grid(name: str) -> str:
     """Return the table of a grid of learning rates, and under it which choices are doubtful."""
-    conditions = choose_rates.group_conditions_by_factor(read_declaration(CAMPAIGNS / f"{name}.yaml"))
+    conditions = choose_rates.group_conditions_by_factor(read_declaration(find_campaign(name)))
     doubts = choose_rates.describe_rate_doubts(
         conditions, choose_rates.read_final_values(find_results(name), PASS, 100)
     )

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import tabulate_mlflow_metrics
 
 from studies.lead_tables import render_lead_table
 from studies.numbers import (
@@ -18,6 +17,7 @@ from studies.numbers import (
     read_results,
     require_claim,
 )
+from studies.papers import tabulate_mlflow_metrics
 
 CAMPAIGNS = ("seed_001", "seed_002", "seed_003", "seed_004", "tiny_study_2")
 GRPO = ("grpo_std", "c1_grpo")

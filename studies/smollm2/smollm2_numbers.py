@@ -2,10 +2,6 @@
 
 from typing import Any
 
-import count_plans
-import find_tasks
-import tabulate_mlflow_metrics
-
 from rlcredit.cards.leaderboard import render_leaderboard_table
 from studies.credit_patterns.tabulate_oracle import read_oracle_curves
 from studies.lead_tables import measure_detectable_lead, render_lead_table
@@ -22,7 +18,8 @@ from studies.numbers import (
     read_results,
     require_claim,
 )
-from studies.smollm2 import tabulate_run
+from studies.papers import tabulate_mlflow_metrics
+from studies.smollm2 import count_plans, find_tasks, tabulate_run
 
 MEASURED = "Monte Carlo, 8, optimal"
 ENTROPY = "top 20 % entropy"
