@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from studies.tabulate_study import format_difference
 
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.run_aggregates import learning_curve_area
 from rlcredit.statistics.t_test import paired_t_test
 from studies.csv_rows import read_csv_rows
-from studies.tabulate_study import format_difference
 
 HEADS = ("condition", "difference after the last step", "share of the gap", "difference of areas", "share of that gap")
 
