@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from rlcredit.statistics.collapse import collapsed_run_mask
+from rlcredit.statistics.paired_comparison import sign_flip_paired_test
 from rlcredit.statistics.run_aggregates import learning_curve_area
 from studies import csv_rows
 from studies.published.tabulate_published import read_published_runs
@@ -160,16 +162,42 @@ def student_estimate(values: np.ndarray) -> Estimate:
     return Estimate(float(values.mean()), float(low), float(high))
 
 
+def sign_flip_estimate(values: np.ndarray) -> Estimate:
+    """Mean of paired differences some of which come from collapsed runs, with the wider of two intervals."""
+    test = sign_flip_paired_test(values).test
+    return Estimate(test.difference, test.interval.low, test.interval.high)
+
+
+def find_last_step(study: str) -> int:
+    """Return the last step at which the runs of a study were evaluated."""
+    return max(int(row["step"]) for row in read_results(f"{study}/runs"))
+
+
+def has_collapses(study: str, conditions: Iterable[str]) -> bool:
+    """Say whether a run of some conditions ends more than 10 points below the median of its condition."""
+    step = find_last_step(study)
+    return any(collapsed_run_mask(read_held_out(study, condition, step=step)).any() for condition in conditions)
+
+
 def estimate_lead(
     study: str, condition: str, baseline: str = "c1_grpo", metric: str = PASS, step: int = 100
 ) -> Estimate:
-    """Return by how much a condition is ahead of a baseline, of pass@1 in percentage points."""
-    return student_estimate(pair_differences(study, condition, baseline, metric, step))
+    """Return the mean lead of a condition over a baseline, of pass@1 in percentage points.
+
+    At the end of the runs the interval of pass@1 is as wide as the report's: where runs of either side collapsed, it
+    reaches at each end at least as far as the interval of the sign-flip test.
+    """
+    differences = pair_differences(study, condition, baseline, metric, step)
+    at_the_end = metric == PASS and step == find_last_step(study)
+    fallen = at_the_end and has_collapses(study, (condition, baseline))
+    return sign_flip_estimate(differences) if fallen else student_estimate(differences)
 
 
 def estimate_area_lead(study: str, condition: str, baseline: str = "c1_grpo") -> Estimate:
-    """Return by how much a condition is ahead of a baseline over the whole run, in percentage points."""
-    return student_estimate(pair_area_differences(study, condition, baseline))
+    """Return the mean lead of a condition over a baseline over the whole run, in percentage points."""
+    differences = pair_area_differences(study, condition, baseline)
+    fallen = has_collapses(study, (condition, baseline))
+    return sign_flip_estimate(differences) if fallen else student_estimate(differences)
 
 
 def count_collapses(study: str, condition: str) -> tuple[int, int]:

@@ -73,6 +73,16 @@ class ConditionComparison:
     improves: float | None = None
     area: TTest | None = None
 
+    @property
+    def mean_difference(self) -> float | None:
+        """Mean of the differences, None without pairs."""
+        return float(self.differences.mean()) if self.seeds else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Interval of the mean difference for these questions, None below two pairs."""
+        return self.test.interval if self.test else None
+
 
 def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
     """Compare the conditions that were declared to be compared, family by family.

@@ -65,18 +65,18 @@ def _flatten_comparison(comparison: ConditionComparison) -> dict[str, Any]:
         "pairs": len(comparison.seeds),
         "collapsed": comparison.collapses[0],
         "baseline_collapsed": comparison.collapses[1],
-        "difference": comparison.differences.mean() if len(comparison.seeds) else None,
-        **_flatten_interval("", test.interval if test else None),
-        **_flatten_interval("new_questions_", general),
+        "difference": comparison.mean_difference,
+        **flatten_interval("", comparison.interval),
+        **flatten_interval("new_questions_", general),
         "t": test.statistic if test else None,
         "p_holm": comparison.p,
         "p_sign_flip": comparison.sign_flip,
         "p_equivalence_holm": comparison.p_equivalence,
         "hedges_g": effect.g if effect else None,
-        **_flatten_interval("hedges_g_", effect.interval if effect else None),
+        **flatten_interval("hedges_g_", effect.interval if effect else None),
         "probability_of_improvement": comparison.improves,
         "area_difference": area.difference if area else None,
-        **_flatten_interval("area_", area.interval if area else None),
+        **flatten_interval("area_", area.interval if area else None),
         "verdict": comparison.verdict,
     }
 
@@ -85,10 +85,11 @@ def _flatten_summary(summary: ConditionSummary) -> dict[str, Any]:
     estimates = {"pass_at_1": summary.pass_at_1, "pass_at_k": summary.pass_at_k, "area": summary.area}
     plain: dict[str, Any] = {"condition": summary.condition, "runs": summary.runs, "collapsed": summary.collapsed}
     for name, estimate in estimates.items():
-        plain |= {name: estimate.mean, **_flatten_interval(f"{name}_", estimate.interval)}
+        plain |= {name: estimate.mean, **flatten_interval(f"{name}_", estimate.interval)}
     return {**plain, "interquartile_mean": summary.iqm, "deviation_between_runs": summary.deviation}
 
 
-def _flatten_interval(prefix: str, interval: Interval | None) -> dict[str, float | None]:
+def flatten_interval(prefix: str, interval: Interval | None) -> dict[str, float | None]:
+    """Return the two ends of an interval as cells; empty ones where there is no interval."""
     low, high = (interval.low, interval.high) if interval else (None, None)
     return {f"{prefix}low": low, f"{prefix}high": high}

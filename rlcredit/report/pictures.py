@@ -37,10 +37,10 @@ def draw_forest_plot(compared: Sequence[ConditionComparison], margin: float, pat
         colour = {"better": "#2b8a3e", "worse": ACCENT}.get(comparison.verdict, INK)
         points = 100 * comparison.differences
         axes.plot(points, np.full(len(points), row + 0.22), "|", color=MUTED, markersize=5)
-        if comparison.test:
-            axes.plot([100 * end for end in comparison.test.interval[:2]], [row, row], color=colour, linewidth=1.8)
-        if len(points):
-            axes.plot(100 * comparison.differences.mean(), row, "o", color=colour, markersize=6)
+        if comparison.interval:
+            axes.plot([100 * end for end in comparison.interval[:2]], [row, row], color=colour, linewidth=1.8)
+        if comparison.mean_difference is not None:
+            axes.plot(100 * comparison.mean_difference, row, "o", color=colour, markersize=6)
     style_axes(axes, "")
     axes.set_yticks(range(len(compared)), [comparison.condition for comparison in compared])
     axes.set(ylim=(len(compared) - 0.4, -0.6), xlabel=f"difference to {compared[0].baseline}, percentage points")
@@ -123,7 +123,7 @@ def draw_family_pictures(
     names = (family.baseline, *family.conditions)
     alike = [name for name in names if not evidence.list_metric_differences(name, family.baseline)]
     members = {name: runs for name in alike if (runs := evidence.runs_of(name))}
-    if any(len(comparison.seeds) for comparison in compared):
+    if any(comparison.seeds for comparison in compared):
         draw_forest_plot(compared, declaration.effect, picture(f"differences {declaration.span_label}"))
     if members:
         held_out = {name: [run.curve(primary) for run in runs] for name, runs in members.items()}

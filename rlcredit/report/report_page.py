@@ -3,14 +3,12 @@
 import base64
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rlcredit.base.files import write_atomically
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.pages.charts import IntervalStrip, StripScale
-from rlcredit.pages.number_formats import NONE, format_difference_interval, format_signed_points
 from rlcredit.pages.page_template import load_page_template
 from rlcredit.pages.tables import Table
 from rlcredit.report import report_tables
@@ -30,33 +28,114 @@ _WRITTEN = re.compile(
 
 
 @dataclasses.dataclass(frozen=True)
+class VerdictLine:
+    """A comparison as the page shows it.
+
+    Args:
+        condition: Condition compared.
+        difference: Mean difference, in percentage points.
+        interval: Interval of the difference, in percentage points.
+        strip: Difference and interval, drawn on the scale of all comparisons.
+        verdict: Conclusion of the comparison.
+        meaning: Meaning of the verdict; empty where the verdict says its reason itself.
+
+    """
+
+    condition: str
+    difference: str
+    interval: str
+    strip: IntervalStrip
+    verdict: str
+    meaning: str
+
+
+@dataclasses.dataclass(frozen=True)
 class FamilySection:
     """The section of a family on the page.
 
     Args:
         name: Question that the family answers.
         baseline: Name of its baseline.
-        comparisons: Comparisons of the family.
+        lines: Comparisons of the family.
         table: Table of the comparisons.
-        pictures: File names of the pictures, by what they show.
+        pictures: File names of the pictures, by title.
 
     """
 
     name: str
     baseline: str
-    comparisons: Sequence[ConditionComparison]
+    lines: Sequence[VerdictLine]
     table: Table
     pictures: Mapping[str, str]
 
-    @property
-    def differences(self) -> list[str]:
-        """Mean difference of each comparison, in percentage points."""
-        return [format_signed_points(each.differences.mean()) if each.seeds else NONE for each in self.comparisons]
+
+@dataclasses.dataclass(frozen=True)
+class ReportContent:
+    """Everything that the templates read, as ``report``.
+
+    Args:
+        evidence: Evidence of the campaign: its declaration, the runs in the report, and the refused runs.
+        sections: Sections of the families of comparisons.
+        stack_table: Stack of every condition, and its other differences from the baseline.
+        summary_table: Every condition by itself.
+        variance_table: Sources of the variance; without rows where too few runs are there.
+        token_table: Tokens of the runs; without rows where no run has counted them.
+        seed_table: Result of every run.
+        config_table: Executed configurations.
+        has_training_curves: Whether the pictures show training curves.
+
+    """
+
+    evidence: CampaignEvidence
+    sections: Sequence[FamilySection]
+    stack_table: Table
+    summary_table: Table
+    variance_table: Table
+    token_table: Table
+    seed_table: Table
+    config_table: Table
+    has_training_curves: bool
 
     @property
-    def intervals(self) -> list[str]:
-        """Interval of each comparison, in percentage points."""
-        return [format_difference_interval(each.test.interval if each.test else None) for each in self.comparisons]
+    def comparison_count(self) -> int:
+        """Number of comparisons, all corrected together."""
+        return sum(len(section.lines) for section in self.sections)
+
+    @property
+    def metric_label(self) -> str:
+        """Primary metric, for people."""
+        return report_tables.label_metric(self.evidence.declaration.primary)
+
+    @property
+    def outcomes_label(self) -> str:
+        """Held-out questions of the comparisons, with their number if a run says it."""
+        counts = [f"{len(run.questions[1])} " for run in self.evidence.runs.values()]
+        metric = next(iter(self.evidence.measures.values()))
+        return "".join(counts[:1]) + metric.over
+
+    @property
+    def definitions(self) -> dict[str, list[str]]:
+        """Conditions by the settings under which their primary metric is measured."""
+        conditions: dict[str, list[str]] = {}
+        for name, metric in self.evidence.measures.items():
+            settings = " ".join(f"{key}={value}" for key, value in metric.settings.items())
+            conditions.setdefault(settings, []).append(name)
+        return conditions
+
+    @property
+    def has_shared_draws(self) -> bool:
+        """Whether all seeds share the sampling noise of held-out answers."""
+        seeds = [metric.settings["model.validation_seed"] for metric in self.evidence.measures.values()]
+        return None not in seeds
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions and source of all runs; several if runs differ."""
+        versions: dict[str, set[str]] = {}
+        for run in self.evidence.runs.values():
+            for name, value in run.entry["versions"].items():
+                versions.setdefault(name.removeprefix("version."), set()).add(str(value))
+        return {name: ", ".join(sorted(values)) for name, values in versions.items()}
 
 
 def refuse_foreign_files(out: Path) -> None:
@@ -91,102 +170,72 @@ def write_report(
     """
     refuse_foreign_files(out)
     out.mkdir(parents=True, exist_ok=True)
-    for earlier in [*out.glob("*.csv"), *out.glob("family*.png")]:
-        earlier.unlink()
-    compared, summarised, variances = (
-        compare_conditions(evidence),
-        summarise_conditions(evidence),
-        decompose_variance(evidence),
-    )
-    for name, text in render_csv_files(evidence, compared, summarised, variances, curves).items():
+    for file in [*out.glob("*.csv"), *out.glob("family*.png")]:
+        file.unlink()
+    comparisons = compare_conditions(evidence)
+    summaries = summarise_conditions(evidence)
+    variances = decompose_variance(evidence)
+    for name, text in render_csv_files(evidence, comparisons, summaries, variances, curves).items():
         write_atomically(out / name, text)
-    sections = []
-    for number, (name, family) in enumerate(evidence.declaration.comparison_families.items(), start=1):
-        members = [comparison for comparison in compared if comparison.family == name]
-        drawn = draw_family_pictures(evidence, family, members, curves, out, f"family{number}")
-        sections.append(
-            FamilySection(name, family.baseline, members, report_tables.make_comparison_table(members), drawn)
-        )
-    content = {
-        "declaration": evidence.declaration,
-        "sha256": evidence.declaration.sha256[:12],
-        "metric": next(iter(evidence.measures.values())),
-        "definitions": _group_metric_definitions(evidence),
-        "comparison_count": len(compared),
-        "metric_label": report_tables.label_metric(evidence.declaration.primary),
-        "compared_label": evidence.declaration.summary_label.format(
-            report_tables.label_metric(evidence.declaration.primary)
-        ),
-        "stack_table": make_stack_table(evidence),
-        "strips": draw_comparison_strips(compared, evidence.declaration.effect),
-        "finished_count": len(evidence.runs),
-        "declared_count": evidence.declared_count,
-        "sections": sections,
-        "summary_table": report_tables.make_summary_table(evidence, summarised),
-        "variance_table": report_tables.make_variance_table(variances),
-        "token_table": report_tables.make_token_table(evidence),
-        "seed_table": report_tables.make_seed_table(evidence),
-        "config_table": report_tables.make_config_table(evidence),
-        "refused": evidence.refused,
-        "has_training_curves": bool(curves),
-        "versions": _collect_run_versions(evidence),
-        "has_own_questions": evidence.has_own_questions,
-        "has_shared_draws": all(m.settings["model.validation_seed"] is not None for m in evidence.measures.values()),
-        "question_count": next((len(run.questions[1]) for run in evidence.runs.values()), None),
-    }
-    for name in ("report.html", "report.md"):
-        write_atomically(out / name, _render_template(name, content, out))
-    return compared
+    content = ReportContent(
+        evidence,
+        list(_make_sections(evidence, comparisons, curves, out)),
+        make_stack_table(evidence),
+        report_tables.make_summary_table(evidence, summaries),
+        report_tables.make_variance_table(variances),
+        report_tables.make_token_table(evidence),
+        report_tables.make_seed_table(evidence),
+        report_tables.make_config_table(evidence),
+        has_training_curves=bool(curves),
+    )
 
-
-def draw_comparison_strips(
-    compared: Sequence[ConditionComparison], margin: float
-) -> dict[tuple[str, str], IntervalStrip]:
-    """Return the difference of every comparison with its interval, in percentage points on one scale.
-
-    Args:
-        compared: Comparisons of all families.
-        margin: Difference that does not matter, as a share.
-
-    Returns:
-        Strips by family and condition.
-
-    """
-    drawn = {
-        (each.family, each.condition): (
-            100 * float(each.differences.mean()) if len(each.seeds) else None,
-            *([100 * end for end in each.test.interval[:2]] if each.test else [None, None]),
-        )
-        for each in compared
-    }
-    ends = [end for numbers in drawn.values() for end in numbers if end is not None]
-    scale = StripScale.around([-100 * margin, 100 * margin, *ends])
-    return {key: IntervalStrip(scale, *numbers, margin=100 * margin) for key, numbers in drawn.items()}
-
-
-def _group_metric_definitions(evidence: CampaignEvidence) -> list[tuple[str, list[str]]]:
-    """Return every definition of the primary metric, with the conditions that it holds for."""
-    conditions: dict[str, list[str]] = {}
-    for name, metric in evidence.measures.items():
-        conditions.setdefault(" ".join(f"{key}={value}" for key, value in metric.settings.items()), []).append(name)
-    return list(conditions.items())
-
-
-def _collect_run_versions(evidence: CampaignEvidence) -> dict[str, str]:
-    """Return versions and source of all runs; several if they differ."""
-    versions: dict[str, set[str]] = {}
-    for run in evidence.runs.values():
-        for name, value in run.entry["versions"].items():
-            versions.setdefault(name.removeprefix("version."), set()).add(str(value))
-    return {name: ", ".join(sorted(values)) for name, values in versions.items()}
-
-
-def _render_template(name: str, content: Mapping[str, Any], out: Path) -> str:
     def embed_picture(file: str) -> str:
         return "data:image/png;base64," + base64.b64encode((out / file).read_bytes()).decode()
 
-    return load_page_template(Path(__file__).with_name(name)).render(
-        content,
-        embed_picture=embed_picture,
-        explain_verdict=explain_verdict,
-    )
+    for name in ("report.html", "report.md"):
+        template = load_page_template(Path(__file__).with_name(name))
+        write_atomically(out / name, template.render(report=content, embed_picture=embed_picture))
+    return comparisons
+
+
+def _make_sections(
+    evidence: CampaignEvidence,
+    comparisons: Sequence[ConditionComparison],
+    curves: Mapping[tuple[str, int], Mapping[str, Curve]],
+    out: Path,
+) -> Iterator[FamilySection]:
+    """Draw the pictures of every family, and yield its section."""
+    margin = evidence.declaration.effect
+    lines = make_verdict_lines(comparisons, margin)
+    for number, (name, family) in enumerate(evidence.declaration.comparison_families.items(), start=1):
+        members = [comparison for comparison in comparisons if comparison.family == name]
+        pictures = draw_family_pictures(evidence, family, members, curves, out, f"family{number}")
+        member_lines = [line for line, comparison in zip(lines, comparisons, strict=True) if comparison.family == name]
+        table = report_tables.make_comparison_table(members)
+        yield FamilySection(name, family.baseline, member_lines, table, pictures)
+
+
+def make_verdict_lines(comparisons: Sequence[ConditionComparison], margin: float) -> list[VerdictLine]:
+    """Return every comparison as the page shows it, in percentage points on one scale.
+
+    Args:
+        comparisons: Comparisons of all families.
+        margin: Difference that does not matter, as a share.
+
+    """
+    points = []
+    for comparison in comparisons:
+        numbers = (comparison.mean_difference, *(comparison.interval or (None, None))[:2])
+        points.append([None if number is None else 100 * number for number in numbers])
+    ends = [number for row in points for number in row if number is not None]
+    scale = StripScale.around([-100 * margin, 100 * margin, *ends])
+    return [
+        VerdictLine(
+            comparison.condition,
+            *report_tables.format_difference(comparison),
+            IntervalStrip(scale, *row, margin=100 * margin),
+            comparison.verdict,
+            explain_verdict(comparison.verdict, margin),
+        )
+        for comparison, row in zip(comparisons, points, strict=True)
+    ]

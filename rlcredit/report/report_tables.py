@@ -73,6 +73,13 @@ TOKEN_TERMS = {
 }
 
 
+def format_difference(comparison: ConditionComparison) -> tuple[str, str]:
+    """Format the mean difference of a comparison and its interval, in percentage points."""
+    difference = comparison.mean_difference
+    points = NONE if difference is None else format_signed_points(difference)
+    return points, format_difference_interval(comparison.interval)
+
+
 def make_comparison_table(compared: Sequence[ConditionComparison]) -> Table:
     """Return the table of the numbers behind each conclusion; differences in percentage points."""
     columns = (
@@ -92,8 +99,7 @@ def make_comparison_table(compared: Sequence[ConditionComparison]) -> Table:
         (
             comparison.condition,
             str(len(comparison.seeds)),
-            format_signed_points(comparison.differences.mean()) if len(comparison.seeds) else NONE,
-            format_difference_interval(comparison.test.interval if comparison.test else None),
+            *format_difference(comparison),
             format_difference_interval(comparison.general),
             format_p_value(comparison.p),
             format_p_value(comparison.sign_flip),

@@ -6,12 +6,7 @@ from pathlib import Path
 
 from rlcredit.base.files import render_csv, write_atomically
 from rlcredit.campaign.declaration import ALPHA
-from rlcredit.pages.number_formats import (
-    NONE,
-    format_difference_interval,
-    format_p_value,
-    format_signed_points,
-)
+from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from rlcredit.report.condition_comparison import (
     ConditionComparison,
@@ -19,7 +14,9 @@ from rlcredit.report.condition_comparison import (
     compare_conditions,
     conclude_comparison,
 )
+from rlcredit.report.csv_files import flatten_interval
 from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.report.report_tables import format_difference
 from rlcredit.statistics.paired_comparison import conclude_paired_family
 
 
@@ -77,8 +74,7 @@ def make_study_table(compared: Sequence[StudyComparison]) -> Table:
             each.campaign,
             each.own.condition,
             each.own.baseline,
-            format_signed_points(each.own.differences.mean()) if len(each.own.seeds) else NONE,
-            format_difference_interval(each.own.test.interval if each.own.test else None),
+            *format_difference(each.own),
             format_p_value(each.own.p),
             format_p_value(each.overall.p),
             each.own.verdict,
@@ -108,9 +104,8 @@ def write_study(compared: Sequence[StudyComparison], out: Path) -> Path:
             "baseline": each.own.baseline,
             "condition": each.own.condition,
             "pairs": len(each.own.seeds),
-            "difference": each.own.differences.mean() if len(each.own.seeds) else None,
-            "low": each.own.test.interval.low if each.own.test else None,
-            "high": each.own.test.interval.high if each.own.test else None,
+            "difference": each.own.mean_difference,
+            **flatten_interval("", each.own.interval),
             "p_campaign": each.own.p,
             "p_study": each.overall.p,
             "p_equivalence_campaign": each.own.p_equivalence,

@@ -1,0 +1,214 @@
+"""Table of a campaign: the lead at the end beside the lead by area, both corrected over the campaign.
+
+Differences are paired by seed. Where a run of either side collapsed, the exact sign flip decides and the interval is at
+least as wide as the interval of that test; elsewhere Student's t does. Holm's procedure corrects the p of all ends of a
+campaign together, and the p of all areas together. The verdict is the verdict of the campaign's report.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlcredit.pages.number_formats import format_p_value
+from rlcredit.pages.tables import Table
+from rlcredit.statistics.adjusted_p import holm_adjusted_p
+from rlcredit.statistics.paired_comparison import sign_flip_paired_test
+from rlcredit.statistics.power import detectable_effect
+from rlcredit.statistics.sign_flip import smallest_sign_flip_p
+from rlcredit.statistics.t_test import paired_t_test
+from studies.numbers import PASS, Estimate, format_estimate, name_conclusion, read_results
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class PairedValues:
+    """Hold the paired differences of one comparison, in proportions.
+
+    Args:
+        ends: Differences of pass@1 at the end of the runs.
+        areas: Differences of the area under pass@1.
+        collapsed: Whether a run of either side collapsed.
+        by_area: Whether the campaign declared the area as its measure.
+
+    """
+
+    ends: np.ndarray
+    areas: np.ndarray
+    collapsed: bool
+    by_area: bool
+
+    @property
+    def declared(self) -> np.ndarray:
+        """Differences of the declared measure."""
+        return self.areas if self.by_area else self.ends
+
+
+@dataclass(frozen=True)
+class Lead:
+    """Hold the mean of paired differences in points, with its interval and its corrected p."""
+
+    estimate: Estimate
+    p: float
+
+
+@dataclass(frozen=True)
+class ComparisonLeads:
+    """Hold what a campaign says of one comparison.
+
+    Args:
+        row: Row of the report's ``comparisons.csv``.
+        end: Lead at the end.
+        area: Lead by area.
+        undecidable: Whether no outcome of this comparison could have been better or worse.
+
+    """
+
+    row: Mapping[str, str]
+    end: Lead
+    area: Lead
+    undecidable: bool
+
+
+def read_curves(study: str) -> dict[str, dict[int, dict[int, float]]]:
+    """Return held-out pass@1 by condition, seed and step, or share of a budget."""
+    rows = read_results(f"{study}/runs")
+    mark = "budget" if "budget" in rows[0] else "step"
+    curves: dict[str, dict[int, dict[int, float]]] = {}
+    for row in rows:
+        curve = curves.setdefault(row["condition"], {}).setdefault(int(row["seed"]), {})
+        curve[int(row[mark])] = float(row[PASS])
+    return curves
+
+
+def measure_curve_area(curve: Mapping[int, float]) -> float:
+    """Return the mean height of a curve."""
+    marks = sorted(curve)
+    return float(np.trapezoid([curve[mark] for mark in marks], marks)) / marks[-1]
+
+
+def pair_campaign_values(study: str) -> list[PairedValues]:
+    """Return the paired differences of every comparison of a campaign, in the order of its report."""
+    curves = read_curves(study)
+    values = []
+    for row in read_results(f"{study}/comparisons"):
+        condition, baseline = curves[row["condition"]], curves[row["baseline"]]
+        pairs = [(condition[seed], baseline[seed]) for seed in sorted(condition)]
+        ends = np.array([one[max(one)] - base[max(base)] for one, base in pairs]).round(12)
+        areas = np.array([measure_curve_area(one) - measure_curve_area(base) for one, base in pairs]).round(12)
+        collapsed = int(row["collapsed"]) + int(row["baseline_collapsed"]) > 0
+        by_area = not np.isclose(ends.mean(), float(row["difference"]), atol=1e-9)
+        values.append(PairedValues(ends, areas, collapsed, by_area))
+    return values
+
+
+def measure_leads(differences: list[np.ndarray], collapsed: list[bool]) -> list[Lead]:
+    """Return the leads of all comparisons of a campaign by one measure, corrected together."""
+    leads, ps = [], []
+    for values, fallen in zip(differences, collapsed, strict=True):
+        if fallen:
+            flipped = sign_flip_paired_test(values)
+            test, p = flipped.test, flipped.p
+        else:
+            test = paired_t_test(values)
+            p = test.p
+        ps.append(p)
+        leads.append(Estimate(*(100 * number for number in (test.difference, *test.interval[:2]))))
+    return [Lead(lead, float(p)) for lead, p in zip(leads, holm_adjusted_p(ps), strict=True)]
+
+
+def measure_room(study: str, baseline: str) -> float:
+    """Return the largest lead by area that a run could have, in points.
+
+    That run would be at the best score of the whole campaign from the first evaluation after training began.
+    """
+    curves = read_curves(study)
+    best = max(max(curve.values()) for runs in curves.values() for curve in runs.values())
+    leads = []
+    for curve in curves[baseline].values():
+        highest = {mark: height if mark == min(curve) else best for mark, height in curve.items()}
+        leads.append(measure_curve_area(highest) - measure_curve_area(curve))
+    return 100 * float(np.mean(leads))
+
+
+def measure_detectable_lead(study: str) -> float:
+    """Return the true lead that a comparison of a campaign finds with a power of 80 %, in points.
+
+    Differences are taken to spread as those of the median comparison do, and Holm's procedure to divide the level by
+    the number of comparisons, which it does for the first.
+    """
+    values = pair_campaign_values(study)
+    spread = float(np.median([pair.declared.std(ddof=1) for pair in values]))
+    pairs = len(values[0].declared)
+    return 100 * spread * detectable_effect(pairs, conditions=1, alpha=LEVEL / len(values))
+
+
+def is_undecidable(place: int, values: list[PairedValues], leads: list[Lead]) -> bool:
+    """Say whether the smallest p that a sign flip has would stay above the level after correction.
+
+    Args:
+        place: Place of the comparison in the campaign.
+        values: Paired differences of all comparisons.
+        leads: Leads by the declared measure, whose order decides the correction.
+
+    """
+    if not values[place].collapsed:
+        return False
+    smallest = smallest_sign_flip_p(len(values[place].ends))
+    smaller = sum(lead.p <= LEVEL for lead in leads)
+    return smallest * (len(leads) - smaller) > LEVEL
+
+
+def compare_campaign(study: str) -> list[ComparisonLeads]:
+    """Return what a campaign says of each of its comparisons, by end and by area."""
+    rows, values = read_results(f"{study}/comparisons"), pair_campaign_values(study)
+    collapsed = [pair.collapsed for pair in values]
+    ends = measure_leads([pair.ends for pair in values], collapsed)
+    areas = measure_leads([pair.areas for pair in values], collapsed)
+    declared = areas if values[0].by_area else ends
+    return [
+        ComparisonLeads(row, end, area, is_undecidable(place, values, declared))
+        for place, (row, end, area) in enumerate(zip(rows, ends, areas, strict=True))
+    ]
+
+
+def name_verdict(comparison: ComparisonLeads) -> str:
+    """Return the verdict of a comparison in one to four words."""
+    verdict = comparison.row["verdict"].partition(":")[0]
+    if name_conclusion(verdict) == "undecided" and comparison.undecidable:
+        return "undecidable"
+    return verdict
+
+
+def render_lead_table(study: str, digits: int = 1) -> str:
+    """Return the table of all comparisons of a campaign, in Markdown.
+
+    Args:
+        study: Name of the campaign.
+        digits: Digits behind the point of a difference.
+
+    """
+    solved = {row["condition"]: float(row["pass_at_1"]) for row in read_results(f"{study}/conditions")}
+    comparisons = compare_campaign(study)
+    declared = "area" if pair_campaign_values(study)[0].by_area else "end"
+    heads = (
+        *("condition", "pass@1", "against", "lead at the end", "p", "lead by area", "p"),
+        f"verdict ({declared})",
+    )
+    cells = []
+    for comparison in comparisons:
+        baseline, condition = comparison.row["baseline"], comparison.row["condition"]
+        cells.append(
+            (
+                condition,
+                f"{solved[condition]:.3f}",
+                f"{baseline}, {solved[baseline]:.3f}",
+                format_estimate(comparison.end.estimate, digits, sign=True),
+                format_p_value(comparison.end.p),
+                format_estimate(comparison.area.estimate, digits, sign=True),
+                format_p_value(comparison.area.p),
+                name_verdict(comparison),
+            )
+        )
+    return Table(heads, cells).to_markdown()
