@@ -1,4 +1,4 @@
-"""Fixtures of the product's tests that the studies' tests use, and a place where declarations are read as in a study."""
+"""Fixtures of the product that studies use too, and a folder where declarations are read as those of a study."""
 
 import shutil
 from pathlib import Path

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rlcredit.report.evidence import FinishedRun
-from studies.critics import tabulate_difficulty
+from studies.reuse import tabulate_difficulty
 
 BEFORE = [[0, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 1]]
 FLAT = [[0, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0]]
