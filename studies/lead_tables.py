@@ -1,10 +1,13 @@
 """Table of a campaign: the lead at the end beside the lead by area, both corrected over the campaign.
 
+python -m studies.lead_tables headline_best
+
 Differences are paired by seed. Where a run of either side collapsed, the exact sign flip decides and the interval is at
 least as wide as the interval of that test; elsewhere Student's t does. Holm's procedure corrects the p of all ends of a
 campaign together, and the p of all areas together. The verdict is the verdict of the campaign's report.
 """
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -212,3 +215,16 @@ def render_lead_table(study: str, digits: int = 1) -> str:
             )
         )
     return Table(heads, cells).to_markdown()
+
+
+def main() -> None:
+    """Print the tables of some campaigns."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("campaigns", nargs="+")
+    parser.add_argument("--digits", type=int, default=1)
+    args = parser.parse_args()
+    print("\n\n".join(render_lead_table(campaign, args.digits) for campaign in args.campaigns))
+
+
+if __name__ == "__main__":
+    main()

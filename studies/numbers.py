@@ -18,8 +18,6 @@ from rlcredit.statistics.collapse import collapsed_run_mask
 from rlcredit.statistics.paired_comparison import sign_flip_paired_test
 from rlcredit.statistics.run_aggregates import learning_curve_area
 from studies import csv_rows
-from studies.published.tabulate_published import read_published_runs
-from studies.tabulate_study import Columns, render_study_tables
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies"
@@ -235,12 +233,6 @@ def parse_comparison(row: Mapping[str, str]) -> Estimate:
 def list_deficits(study: str, conditions: Iterable[str], baseline: str = "c1_grpo") -> list[float]:
     """Return by how many points every condition ends behind the baseline."""
     return [float(pair_differences(study, baseline, condition).mean()) for condition in conditions]
-
-
-def render_study(study: str, more: Columns | None = None) -> str:
-    """Return the tables of all families of a study in Markdown, with further columns if there are any."""
-    paper = read_published_runs(find_results("published.csv"))
-    return "\n".join(render_study_tables(find_results(study), paper, more)).strip()
 
 
 def parse_estimate(text: str) -> Estimate:
