@@ -14,7 +14,7 @@ from rlcredit.campaign.config_differences import list_differences
 from rlcredit.campaign.resolved_condition import resolve_condition
 
 FREE = "c1_grpo", "c8_maxrl_sepa", "frozen", "random_mask"
-COSTLY = "monte_carlo_credit", "monte_carlo_phrases", "tepo", "measured", "oracle", "maxrl_sepa_semantic"
+COSTLY = "monte_carlo_credit", "monte_carlo_phrases", "tepo", "measured", "oracle_few", "maxrl_sepa_semantic"
 STACKS = (*FREE, *COSTLY)
 
 
@@ -25,7 +25,8 @@ def resolution(condition, *more):
 
 @pytest.fixture(scope="module")
 def resolutions():
-    return {name: resolution(name) for name in STACKS}
+    frozen = resolution("c1_grpo", "--model.optimizer.init_args.lr=0")
+    return {name: frozen if name == "frozen" else resolution(name) for name in STACKS}
 
 
 @pytest.fixture
