@@ -330,6 +330,20 @@ def collect_numbers() -> dict[str, Any]:
         policy: {kind: average_last_counts(campaign, "backward")[kind] for kind in (FLAT, CRITIC)}
         for policy, campaign in campaigns.items()
     }
+    entropies = {
+        kind: {policy: read_final_values(each, kind, ENTROPY).mean() for policy, each in campaigns.items()}
+        for kind in (FLAT, CRITIC)
+    }
+    lower = [
+        policy for policy in ("long_chains", "aligned", "decoy") if entropies[CRITIC][policy] < entropies[FLAT][policy]
+    ]
+    require_claim(
+        lower == ["long_chains", "aligned"], "the critic ends more certain on two of the three policies named"
+    )
+    require_claim(
+        max(backward, key=lambda policy: backward[policy][CRITIC] / backward[policy][FLAT]) == "backward",
+        "the critic reads most tokens in backward passes on backward",
+    )
     return {
         "rounds": collect_rounds(),
         "large": collect_large_batches(),
@@ -346,8 +360,5 @@ def collect_numbers() -> dict[str, Any]:
         "backward": {policy: counts[CRITIC] / counts[FLAT] for policy, counts in backward.items()},
         "fallen": find_fall(),
         "collapses": collect_all_collapses(),
-        "entropies": {
-            kind: {policy: read_final_values(each, kind, ENTROPY).mean() for policy, each in campaigns.items()}
-            for kind in (FLAT, CRITIC)
-        },
+        "entropies": entropies,
     }
