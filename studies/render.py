@@ -54,8 +54,25 @@ def collect_page_numbers(page: Path) -> dict[str, Any]:
     topic_numbers = topics.get(page.stem, {})
     if shadowed := topic_numbers.keys() & topics.keys():
         raise ValueError(f"{page.name}: numbers are called like topics: {sorted(shadowed)}. Rename them.")
-    commits = {path.parent.name: path.read_text(encoding="utf-8").strip() for path in STUDIES.glob("*/commit.txt")}
+    commits = {
+        path.parent.name: find_last_commit(path.read_text(encoding="utf-8")) for path in STUDIES.glob("*/commit.txt")
+    }
     return topics | topic_numbers | {"made": commits}
+
+
+def find_last_commit(text: str) -> str:
+    r"""Return date and hash of the newest results of a study.
+
+    Args:
+        text: Content of its ``commit.txt``: name of the results, commit they were made at, and date, line by line.
+
+    Example:
+        >>> find_last_commit("noise.csv 88784c72 2026-11-23\nheadline e4a2a4b0 2026-11-25")
+        '2026-11-25 e4a2a4b0'
+
+    """
+    commits = [line.split() for line in text.splitlines()]
+    return max(f"{date} {commit}" for _, commit, date in commits)
 
 
 def keep_stated(text: str) -> str:
