@@ -282,7 +282,7 @@ def collect_all_collapses() -> dict[str, Any]:
         "fallen": fallen,
         "runs": runs,
         "baseline_runs": baseline_runs,
-        "p": float(test.pvalue),
+        "p": float(test[1]),
         "limit": clopper_pearson_limit(fallen, runs),
     }
 
