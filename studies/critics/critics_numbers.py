@@ -277,12 +277,12 @@ def collect_all_collapses() -> dict[str, Any]:
     require_claim(
         (fallen, baseline_fallen) == (4, 0), "four runs of the guarded critic collapse, none of its baselines"
     )
-    test = stats.fisher_exact([[fallen, runs - fallen], [baseline_fallen, baseline_runs - baseline_fallen]])
+    test: Any = stats.fisher_exact([[fallen, runs - fallen], [baseline_fallen, baseline_runs - baseline_fallen]])
     return {
         "fallen": fallen,
         "runs": runs,
         "baseline_runs": baseline_runs,
-        "p": float(test[1]),
+        "p": float(test.pvalue),
         "limit": clopper_pearson_limit(fallen, runs),
     }
 
