@@ -184,6 +184,18 @@ def name_verdict(comparison: ComparisonLeads) -> str:
     return verdict
 
 
+def format_lead(lead: Estimate, digits: int = 1) -> str:
+    """Write a lead with its interval, or say that all pairs are alike.
+
+    Example:
+        >>> format_lead(Estimate(5.11, 3.05, 7.18)), format_lead(Estimate(0.0, 0.0, 0.0))
+        ('+5.1 (+3.0 to +7.2)', '+0.0 (all alike)')
+
+    """
+    text = format_estimate(lead, digits, sign=True)
+    return text if lead.high - lead.low > 1e-9 else f"{text.partition(' ')[0]} (all alike)"
+
+
 def render_lead_table(study: str, digits: int = 1) -> str:
     """Return the table of all comparisons of a campaign, in Markdown.
 
@@ -207,9 +219,9 @@ def render_lead_table(study: str, digits: int = 1) -> str:
                 condition,
                 f"{solved[condition]:.3f}",
                 f"{baseline}, {solved[baseline]:.3f}",
-                format_estimate(comparison.end.estimate, digits, sign=True),
+                format_lead(comparison.end.estimate, digits),
                 format_p_value(comparison.end.p),
-                format_estimate(comparison.area.estimate, digits, sign=True),
+                format_lead(comparison.area.estimate, digits),
                 format_p_value(comparison.area.p),
                 name_verdict(comparison),
             )

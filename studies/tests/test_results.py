@@ -11,8 +11,9 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from studies.csv_rows import read_csv_rows
-from studies.lead_tables import compare_campaign, name_verdict, render_lead_table
+from studies.lead_tables import compare_campaign, name_verdict, pair_campaign_values, render_lead_table
 from studies.numbers import find_campaign
+from studies.recompute_intervals import correct_interval
 
 ROOT = Path(__file__).parents[2]
 STUDIES = sorted(path.parent for path in (ROOT / "studies").glob("*/results/*/comparisons.csv"))
@@ -171,6 +172,12 @@ def test_a_table_has_the_verdicts_of_the_report_and_both_measures(folder):
         assert lead.p == pytest.approx(float(row["p_holm"]), abs=DRAWN if int(row["pairs"]) > ENUMERATED else 1e-6)
         assert comparison.area.estimate.mean == pytest.approx(100 * float(row["area_difference"]), abs=1e-9)
     assert f"| verdict ({summary}) |" in render_lead_table(folder.name)
+
+
+@study
+def test_intervals_are_by_the_rule_of_todays_reports(folder):
+    rows, pairs = read_csv_rows(folder / "comparisons.csv"), pair_campaign_values(folder.name)
+    assert [correct_interval(row, pair.declared) for row, pair in zip(rows, pairs, strict=True)] == rows
 
 
 @study

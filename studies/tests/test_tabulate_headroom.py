@@ -34,7 +34,7 @@ def campaign(tmp_path):
 def test_the_share_of_a_lead_is_a_ratio_of_means(campaign):
     gap, other = campaign("gap", ceiling=(0.1, 0.1, 0.1)), campaign("other", half=(0.04, 0.05, 0.06))
     *_, whole, half = tabulate_headroom.render_headroom_table("ceiling", [gap, other]).splitlines()
-    ceiling = "+10.00 (+10.00 to +10.00) | 100 % (100 to 100) | +9.00 (+9.00 to +9.00) | 100 % (100 to 100)"
+    ceiling = "+10.00 (all alike) | 100 % (100 to 100) | +9.00 (all alike) | 100 % (100 to 100)"
     assert whole == f"| ceiling | {ceiling} |"
     # 0.01 / sqrt(3) x t(0.975, 2) = 0.0248; in area it is reached between steps 0 and 20 only by half: x 0.9
     shares = "+5.00 (+2.52 to +7.48) | 50 % (25 to 75) | +4.50 (+2.26 to +6.74) | 50 % (25 to 75)"
