@@ -1,8 +1,8 @@
 """Seconds per GRPO step, TRL's GRPOTrainer and ours in turn: same policy, prompts, completions, LoRA, threads.
 
 python -m pip install -e ".[bench]"
-python -m studies.machinery.bench_trl --rounds 5 --steps 12 --threads 1
-python -m studies.machinery.bench_trl --bridge --rounds 5 --steps 6 --threads 1
+python scripts/bench_trl.py --rounds 5 --steps 12 --threads 1
+python scripts/bench_trl.py --bridge --rounds 5 --steps 6 --threads 1
 
 Both sides have the set-up of ``configs/tiny.yaml`` and are timed from the beginning of a step to that of the next.
 ``--bridge`` compares TRL with its own advantages and TRL with a stack, in one process and in seconds of its CPU time,
@@ -221,17 +221,7 @@ def print_bridge(found: dict[str, dict[str, list[float]]]) -> None:
 
 def measure_seconds_per_step(side: str, steps: int, threads: int) -> float:
     """Run one side in a process of its own; return its median seconds from step to step, the first two left out."""
-    command = [
-        sys.executable,
-        "-m",
-        "studies.machinery.bench_trl",
-        "--side",
-        side,
-        "--steps",
-        str(steps),
-        "--threads",
-        str(threads),
-    ]
+    command = [sys.executable, __file__, "--side", side, "--steps", str(steps), "--threads", str(threads)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if process.returncode:

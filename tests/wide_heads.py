@@ -1,6 +1,6 @@
 """Write a twin of the embedded policy that vLLM can decode: its heads are twice as wide, half of each is zero.
 
-python scripts/wide_heads.py --out policies/tiny_wide
+python -m tests.wide_heads --out policies/tiny_wide
 
 vLLM has no attention kernel for heads of 16. The twin computes the same log-probabilities.
 """
