@@ -20,7 +20,7 @@ extensions = [
     "root_pages",
     "quiet_internals",
 ]
-exclude_patterns = ["README.md", "results", "templates", "_site"]
+exclude_patterns = ["README.md", "_site"]
 myst_enable_extensions = ["dollarmath"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4

@@ -1,11 +1,10 @@
 """Make pictures of the documentation anew: run what a picture shows, and photograph the page with Chromium.
 
-python scripts/render_pictures.py decoy_heatmap sample
+python scripts/render_pictures.py tutorial_heatmap sample
 python scripts/render_pictures.py report --work FOLDER
 
-Without names, all are made. Commands run in a temporary folder, or in `--work`; `report` and `leaderboard` show results
-that are there: the report is made in the folder where its campaign has run. `heatmap`, `mlflow` and `smollm2_heatmap`
-are kept as they are: what they show takes a service, or a model of the hub.
+Without names, all are made. Commands run in a temporary folder, or in `--work`: the report is made in the folder where
+its campaign has run. `heatmap` and `mlflow` are kept as they are: what they show takes a service, or a long run.
 """
 
 import argparse
@@ -18,11 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import csv_rows
 from PIL import Image
-
-from rlcredit.cards.leaderboard import plot_condition_gains
-from rlcredit.cards.ranking import SHIPPED
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 
@@ -78,19 +73,6 @@ SHOTS = {
         555,
         show_items("main", 1, 2, 3),
     ),
-    "decoy_heatmap": Picture(
-        [
-            [
-                *RUN,
-                *("--config", "configs/organisms/decoy.yaml", "--config", "configs/conditions/probes/oracle_few.yaml"),
-                *("--trainer.max_steps", "1", "--data.init_args.validation_size", "4"),
-            ]
-        ],
-        "runs/oracle_few-seed0/heatmap/CreditHeatmap_step_000000.html",
-        1000,
-        590,
-        show_items("main", 5, 6),
-    ),
     "sample": Picture(
         [
             [*RUN, "--condition", "look", "--trainer.max_steps", "4", "--data.init_args.validation_size", "16"],
@@ -106,7 +88,7 @@ SHOTS = {
     ),
     "card": Picture([["card", "GTPO", "--budget", "batch"]], "cards/GTPO-batch/card.html", 1100, 1250),
     "report": Picture(
-        [["report", "configs/campaigns/equal_tokens_long_chains.yaml"]],
+        [["report", "campaigns/equal_tokens_long_chains"]],
         "campaigns/equal_tokens_long_chains/report/report.html",
         1160,
         1395,
@@ -155,17 +137,14 @@ def take_picture(picture: Picture, work: Path) -> bytes:
 def main() -> None:
     """Make the pictures that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[*SHOTS, "leaderboard", []], metavar="NAME", help=", ".join(SHOTS))
+    parser.add_argument("names", nargs="*", choices=[*SHOTS, []], metavar="NAME", help=", ".join(SHOTS))
     parser.add_argument("--work", type=Path, help="folder in which commands run; a temporary one by default")
     parser.add_argument("--out", type=Path, default=PICTURES)
     args = parser.parse_args()
     if shutil.which("chromium") is None:
         parser.error("chromium is not on the path.")
-    for name in args.names or [*SHOTS, "leaderboard"]:
+    for name in args.names or SHOTS:
         file = args.out / f"{name}.png"
-        if name == "leaderboard":
-            plot_condition_gains(csv_rows.read_csv_rows(SHIPPED), file)
-            continue
         with tempfile.TemporaryDirectory() as folder:
             file.write_bytes(take_picture(SHOTS[name], args.work or Path(folder)))
         print(file)

@@ -1,6 +1,8 @@
-"""The record of the studies: their campaigns, conditions, results and pages, and what renders the pages."""
+"""The record of the studies: their campaigns, conditions, results and pages, and the code that renders the pages."""
 
 import sys
 from pathlib import Path
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "scripts")]
+ROOT = Path(__file__).parents[1]
+
+sys.path += [str(ROOT / "scripts"), str(ROOT / "tests" / "batteries")]

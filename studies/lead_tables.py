@@ -1,13 +1,15 @@
-"""Tables of a campaign: the lead at the end beside the lead by area, both corrected over the campaign.
+"""Table of a campaign: the lead at the end beside the lead by area, both corrected over the campaign.
+
+python -m studies.lead_tables headline_best
 
 Differences are paired by seed. Where a run of either side collapsed, the exact sign flip decides and the interval is at
 least as wide as the interval of that test; elsewhere Student's t does. Holm's procedure corrects the p of all ends of a
 campaign together, and the p of all areas together. The verdict is the verdict of the campaign's report.
 """
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
@@ -182,29 +184,59 @@ def name_verdict(comparison: ComparisonLeads) -> str:
     return verdict
 
 
-def render_lead_tables(study: str) -> str:
-    """Return a table for every family of comparisons of a campaign, in Markdown."""
+def format_lead(lead: Estimate, digits: int = 1) -> str:
+    """Write a lead with its interval, or say that all pairs are alike.
+
+    Example:
+        >>> format_lead(Estimate(5.11, 3.05, 7.18)), format_lead(Estimate(0.0, 0.0, 0.0))
+        ('+5.1 (+3.0 to +7.2)', '+0.0 (all alike)')
+
+    """
+    text = format_estimate(lead, digits, sign=True)
+    return text if lead.high - lead.low > 1e-9 else f"{text.partition(' ')[0]} (all alike)"
+
+
+def render_lead_table(study: str, digits: int = 1) -> str:
+    """Return the table of all comparisons of a campaign, in Markdown.
+
+    Args:
+        study: Name of the campaign.
+        digits: Digits behind the point of a difference.
+
+    """
     solved = {row["condition"]: float(row["pass_at_1"]) for row in read_results(f"{study}/conditions")}
     comparisons = compare_campaign(study)
     declared = "area" if pair_campaign_values(study)[0].by_area else "end"
-    heads = ("condition", "pass@1", "lead at the end", "p", "lead by area", "p", f"verdict ({declared})")
-    tables = []
-    for family, members in groupby(comparisons, lambda comparison: comparison.row["family"]):
-        cells = []
-        for comparison in members:
-            baseline, condition = comparison.row["baseline"], comparison.row["condition"]
-            cells.append(
-                (
-                    condition,
-                    f"{solved[condition]:.3f}",
-                    format_estimate(comparison.end.estimate, sign=True),
-                    format_p_value(comparison.end.p),
-                    format_estimate(comparison.area.estimate, sign=True),
-                    format_p_value(comparison.area.p),
-                    name_verdict(comparison),
-                )
+    heads = (
+        *("condition", "pass@1", "against", "lead at the end", "p", "lead by area", "p"),
+        f"verdict ({declared})",
+    )
+    cells = []
+    for comparison in comparisons:
+        baseline, condition = comparison.row["baseline"], comparison.row["condition"]
+        cells.append(
+            (
+                condition,
+                f"{solved[condition]:.3f}",
+                f"{baseline}, {solved[baseline]:.3f}",
+                format_lead(comparison.end.estimate, digits),
+                format_p_value(comparison.end.p),
+                format_lead(comparison.area.estimate, digits),
+                format_p_value(comparison.area.p),
+                name_verdict(comparison),
             )
-        name = study if family == "all" else family
-        title = f"**{name}**, against `{baseline}` ({solved[baseline]:.3f})"
-        tables.append(f"{title}\n\n{Table(heads, cells).to_markdown()}")
-    return "\n\n".join(tables)
+        )
+    return Table(heads, cells).to_markdown()
+
+
+def main() -> None:
+    """Print the tables of some campaigns."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("campaigns", nargs="+")
+    parser.add_argument("--digits", type=int, default=1)
+    args = parser.parse_args()
+    print("\n\n".join(render_lead_table(campaign, args.digits) for campaign in args.campaigns))
+
+
+if __name__ == "__main__":
+    main()

@@ -18,12 +18,9 @@ from rlcredit.statistics.collapse import collapsed_run_mask
 from rlcredit.statistics.paired_comparison import sign_flip_paired_test
 from rlcredit.statistics.run_aggregates import learning_curve_area
 from studies import csv_rows
-from studies.published.tabulate_published import read_published_runs
-from studies.tabulate_study import Columns, render_study_tables
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies"
-CAMPAIGNS = ROOT / "configs" / "campaigns"
 
 PASS = "val/pass_at_1"
 ENTROPY = "val/entropy"
@@ -67,6 +64,16 @@ def require_claim(holds: Any, claim: str) -> None:
         raise ValueError(f"The results no longer say that {claim}. Change the page that says so.")
 
 
+def _find_single(pattern: str) -> Path:
+    paths = sorted(STUDIES.glob(pattern))
+    if not paths:
+        raise FileNotFoundError(f"studies/{pattern}: there is none. Correct the name.")
+    if len(paths) > 1:
+        places = ", ".join(str(path.relative_to(ROOT)) for path in paths)
+        raise ValueError(f"studies/{pattern}: several studies have one: {places}. Rename all but one.")
+    return paths[0]
+
+
 def find_results(name: str) -> Path:
     """Return the file or folder of results of some name, whichever study it belongs to.
 
@@ -75,13 +82,18 @@ def find_results(name: str) -> Path:
         ValueError: several studies have.
 
     """
-    paths = sorted(STUDIES.glob(f"*/results/{name}"))
-    if not paths:
-        raise FileNotFoundError(f"studies/*/results/{name}: no study has such results. Correct the name.")
-    if len(paths) > 1:
-        folders = ", ".join(str(path.relative_to(ROOT)) for path in paths)
-        raise ValueError(f"{name}: several studies have results of that name: {folders}. Rename all but one.")
-    return paths[0]
+    return _find_single(f"*/results/{name}")
+
+
+def find_campaign(name: str) -> Path:
+    """Return the file of a campaign, whichever study it belongs to.
+
+    Raises:
+        FileNotFoundError: no study has a campaign of that name.
+        ValueError: several studies have.
+
+    """
+    return _find_single(f"*/campaigns/{name}.yaml")
 
 
 def read_results(name: str) -> Rows:
@@ -221,12 +233,6 @@ def parse_comparison(row: Mapping[str, str]) -> Estimate:
 def list_deficits(study: str, conditions: Iterable[str], baseline: str = "c1_grpo") -> list[float]:
     """Return by how many points every condition ends behind the baseline."""
     return [float(pair_differences(study, baseline, condition).mean()) for condition in conditions]
-
-
-def render_study(study: str, more: Columns | None = None) -> str:
-    """Return the tables of all families of a study in Markdown, with further columns if there are any."""
-    paper = read_published_runs(find_results("published.csv"))
-    return "\n".join(render_study_tables(find_results(study), paper, more)).strip()
 
 
 def parse_estimate(text: str) -> Estimate:

@@ -5,8 +5,9 @@ python -m studies.render --check
 
 Every ``studies/PAGE/TOPIC.md.jinja`` becomes ``TOPIC.md`` beside it, and every ``README.md.jinja`` a ``README.md``. A
 template sees the numbers of every ``studies/PAGE/TOPIC_numbers.py`` under the topic's name, and a topic's own template
-sees its numbers directly. ``stated("2 pp")`` marks a number that no file of results
-holds: a set-up, a limit that was chosen, something that a paper reports; ``{% filter stated %}`` marks a block of them.
+sees its numbers directly. The README is no template; it must hold the lines of
+``studies/readme_sentences.md.jinja``. ``stated("2 pp")`` marks a number that no file of results holds: a set-up, a
+limit that was chosen, something that a paper reports; ``{% filter stated %}`` marks a block of them.
 """
 
 import argparse
@@ -23,11 +24,13 @@ from studies.bare_numbers import CLOSE, OPEN, find_bare_numbers
 from studies.numbers import FILTERS, ROOT
 
 STUDIES = ROOT / "studies"
+README_TEMPLATE = STUDIES / "readme_sentences.md.jinja"
+"""Sentences of the README that rest on results; the README holds them as they are rendered."""
 
 
 def find_page_templates() -> dict[Path, Path]:
     """Return the template of every page that is rendered."""
-    return {path.with_suffix(""): path for path in sorted(STUDIES.rglob("*.md.jinja"))}
+    return {path.with_suffix(""): path for path in sorted(STUDIES.rglob("*.md.jinja")) if path != README_TEMPLATE}
 
 
 @cache
@@ -51,7 +54,25 @@ def collect_page_numbers(page: Path) -> dict[str, Any]:
     topic_numbers = topics.get(page.stem, {})
     if shadowed := topic_numbers.keys() & topics.keys():
         raise ValueError(f"{page.name}: numbers are called like topics: {sorted(shadowed)}. Rename them.")
-    return topics | topic_numbers
+    commits = {
+        path.parent.name: find_last_commit(path.read_text(encoding="utf-8")) for path in STUDIES.glob("*/commit.txt")
+    }
+    return topics | topic_numbers | {"made": commits}
+
+
+def find_last_commit(text: str) -> str:
+    r"""Return date and hash of the newest results of a study.
+
+    Args:
+        text: Content of its ``commit.txt``: name of the results, commit they were made at, and date, line by line.
+
+    Example:
+        >>> find_last_commit("noise.csv 88784c72 2026-11-23\nheadline e4a2a4b0 2026-11-25")
+        '2026-11-25 e4a2a4b0'
+
+    """
+    commits = [line.split() for line in text.splitlines()]
+    return max(f"{date} {commit}" for _, commit, date in commits)
 
 
 def keep_stated(text: str) -> str:
@@ -124,6 +145,15 @@ def list_page_faults(page: Path) -> list[str]:
     return faults
 
 
+def list_readme_faults() -> list[str]:
+    """Return the sentences that the README should hold and does not, and the numbers that are written out in them."""
+    template, numbers = README_TEMPLATE.read_text(encoding="utf-8"), collect_page_numbers(README_TEMPLATE)
+    marked, text = (make_environment(marked).from_string(template).render(numbers) for marked in (True, False))
+    faults = [f"{README_TEMPLATE.name}: {number} is written out." for number in find_bare_numbers(marked)]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return faults + [f"README.md lacks this line: {line}" for line in text.splitlines() if line not in readme]
+
+
 def main() -> None:
     """Write the pages, or say what is wrong with them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -133,7 +163,7 @@ def main() -> None:
         for page in find_page_templates():
             page.write_text(render_template_page(page), encoding="utf-8")
         return
-    faults = [fault for page in find_page_templates() for fault in list_page_faults(page)]
+    faults = [fault for page in find_page_templates() for fault in list_page_faults(page)] + list_readme_faults()
     print("\n".join(faults))
     sys.exit(bool(faults))
 

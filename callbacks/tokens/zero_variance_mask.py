@@ -14,8 +14,8 @@ class ZeroVarianceMask(
     """Erase the credit of groups in which all judged completions have the same reward.
 
     Flat credit of such a group is zero, but that of a critic is not: it goes on telling tokens apart where the rewards
-    say nothing, and its errors, the same step after step, drive the policy towards certainty. Put it below
-    ``ExpectedGradient`` or ``GAE``. That such groups teach nothing is the filter of DAPO (Yu et al., 2025,
+    say nothing. Whether its errors do harm there is not known. Put this operator below ``ExpectedGradient`` or
+    ``GAE``. That such groups teach nothing is the filter of DAPO (Yu et al., 2025,
     arXiv:2503.14476), which samples others in their place; see ``model.dynamic_sampling``.
     """
 

@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 import numpy as np
-import tabulate_gradients
 
 from rlcredit.cards.ranking import SHIPPED
+from studies.credit_patterns import tabulate_gradients
 from studies.csv_rows import read_csv_rows
 from studies.numbers import read_results, require_claim
 

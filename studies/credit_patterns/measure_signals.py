@@ -1,7 +1,7 @@
 """What the signals of token credit are: their variance, order, pooling, and what they find, before any training.
 
-python scripts/measure_signals.py --out docs/results/signals.csv
-python scripts/measure_signals.py --policies aligned --prompts 32 --asked 16    # quicker, printed only
+python -m studies.credit_patterns.measure_signals --out studies/credit_patterns/results/signals.csv
+python -m studies.credit_patterns.measure_signals --policies aligned --prompts 32 --asked 16    # quicker, printed only
 
 For each test policy one batch is sampled. Quantities over tokens have jackknife intervals over prompts, quantities from
 true credit over the completions asked about, and gradients over batches of prompts. Where a planning mask is needed,
@@ -13,20 +13,9 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-import csv_rows
 import torch
 from lightning.pytorch import seed_everything
-from measure_noise import BatchGradients, compare_with_grpo, make_configured_run
 from short_runs import train_unlogged
-from signal_quantities import (
-    Row,
-    measure_order,
-    measure_pivots,
-    measure_pooled_credit,
-    measure_pooling,
-    measure_variance_split,
-)
-from worse_masks import STACKS
 
 from callbacks.episode.grpo import GRPO
 from callbacks.planning.strategic_grams import PLANNING_PHRASES
@@ -41,6 +30,17 @@ from rlcredit.pages.number_formats import format_with_interval
 from rlcredit.pages.tables import Table
 from rlcredit.tasks import Task
 from rlcredit.training.module import PolicyModule
+from studies import csv_rows
+from studies.credit_patterns.signal_quantities import (
+    Row,
+    measure_order,
+    measure_pivots,
+    measure_pooled_credit,
+    measure_pooling,
+    measure_variance_split,
+)
+from studies.credit_patterns.worse_masks import STACKS
+from studies.measured_credit.measure_noise import BatchGradients, compare_with_grpo, make_configured_run
 
 SPEAKING = ("aligned", "aligned_1", "long_chains")
 """Policies that say the phrases of planning."""

@@ -1,7 +1,7 @@
 """Angles between the gradients of credit operators: on the toy of the SEPA paper's table, and on a trained policy.
 
-python scripts/replicate_gradient_table.py --toy
-python scripts/replicate_gradient_table.py --seed 0      # the policy, about five minutes
+python -m studies.credit_patterns.replicate_gradient_table --toy
+python -m studies.credit_patterns.replicate_gradient_table --seed 0      # the policy, about five minutes
 
 The toy, rebuilt from its description: a transformer of random weights that is never trained, one prompt with sixteen
 completions a batch, reward one for the likelier half of them, Adam moments that start at zero. The other setting is
@@ -15,11 +15,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import csv_rows
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
 from short_runs import train_unlogged
-from tabulate_gradients import render_policy_angle_table, render_toy_angle_table
 from tiny_traces import CHAIN_SUM
 from torch import Tensor, nn
 
@@ -45,6 +43,8 @@ from rlcredit.formulas.masked import masked_mean
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.credit_gradients import predict_adam_step
 from rlcredit.training.module import PolicyModule
+from studies import csv_rows
+from studies.credit_patterns.tabulate_gradients import render_policy_angle_table, render_toy_angle_table
 
 VOCABULARY, END, PROMPT, LENGTH, GROUP, BATCHES = 64, 1, 5, 8, 16, 20
 

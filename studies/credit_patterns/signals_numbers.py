@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from measure_signals import POLICIES, SPEAKING
 
 from callbacks.tokens.gtpo import gtpo_weights
 from rlcredit.cards.ranking import SHIPPED
 from rlcredit.formulas.uncertainty import predictive_variance, surprisal
 from rlcredit.pages.tables import Table
+from studies.credit_patterns.measure_signals import POLICIES, SPEAKING
 from studies.csv_rows import read_csv_rows
 from studies.leaderboard.leaderboard_numbers import collect_findings
 from studies.numbers import (

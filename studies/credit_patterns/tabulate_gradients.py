@@ -1,6 +1,7 @@
 """Tabulate how far credit operators turn gradients, as ``replicate_gradient_table.py`` has measured it.
 
-python scripts/tabulate_gradients.py docs/results/gradients_toy.csv docs/results/gradients.csv
+cd studies/credit_patterns/results
+python -m studies.credit_patterns.tabulate_gradients gradients_toy.csv gradients.csv
 
 """
 
@@ -9,10 +10,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import csv_rows
 import numpy as np
 
 from rlcredit.pages.tables import Table
+from studies import csv_rows
 
 Row = dict[str, str]
 

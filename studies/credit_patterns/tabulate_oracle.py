@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mlflow_metrics import LoggedMetric, read_logged_metrics
 
 from rlcredit.base.plot_style import ACCENT, INK, MUTED, SECOND, create_figure, style_axes
 from rlcredit.pages.tables import Table
 from studies import csv_rows
+from studies.mlflow_metrics import LoggedMetric, read_logged_metrics
 
 PREFIX = "probe/CreditOracle/"
 DIAGNOSTICS = ("QuadrantStats", "PolarityMisalignment", "EntropyCollapse", "ZeroVariance", "DecisionPivots")

@@ -1,6 +1,6 @@
 """What the shipped policies can do, what GRPO teaches them, and what the oracle says of their forks.
 
-ORACLE=configs/conditions/probes/oracle_grpo.yaml
+ORACLE=studies/credit_patterns/conditions/oracle_grpo.yaml
 rlcredit fit --config configs/tiny.yaml --config $ORACLE --condition aligned
 rlcredit fit --config configs/tiny.yaml --config configs/organisms/decoy.yaml --config $ORACLE --condition decoy
 python -m studies.credit_patterns.tabulate_organisms mlflow.db --out organisms.csv
@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from mlflow_metrics import read_logged_metrics
 
 from rlcredit.cards.card_policies import list_policy_names
 from rlcredit.pages.tables import Table
 from studies import csv_rows
+from studies.mlflow_metrics import read_logged_metrics
 
 ORACLE = "probe/CreditOracle/"
 PASS = "val/pass_at_1"

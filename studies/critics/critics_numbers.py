@@ -28,7 +28,7 @@ from studies.lead_tables import (
     measure_leads,
     measure_room,
     pair_campaign_values,
-    render_lead_tables,
+    render_lead_table,
 )
 from studies.numbers import (
     ENTROPY,
@@ -225,7 +225,7 @@ def collect_large_batches() -> dict[str, Any]:
         "end": estimate_final_lead(LARGE_BATCHES, CRITIC),
         "flat": mean_area(LARGE_BATCHES, FLAT),
         "small_flat": mean_area(name_campaign("long_chains"), FLAT),
-        "table": render_lead_tables(LARGE_BATCHES),
+        "table": render_lead_table(LARGE_BATCHES),
         "detectable": measure_detectable_lead(LARGE_BATCHES),
     }
 
@@ -246,7 +246,7 @@ def collect_small_batches() -> dict[str, Any]:
         "annealed": {kind: parse_comparison(rows[kind, annealed]) for kind, annealed in ANNEALED.items()},
         "end": estimate_final_lead(SMALL_BATCHES, "gtpo"),
         "flat": mean_area(SMALL_BATCHES, FLAT),
-        "table": render_lead_tables(SMALL_BATCHES),
+        "table": render_lead_table(SMALL_BATCHES),
         "detectable": measure_detectable_lead(SMALL_BATCHES),
     }
 
@@ -277,12 +277,12 @@ def collect_all_collapses() -> dict[str, Any]:
     require_claim(
         (fallen, baseline_fallen) == (4, 0), "four runs of the guarded critic collapse, none of its baselines"
     )
-    test = stats.fisher_exact([[fallen, runs - fallen], [baseline_fallen, baseline_runs - baseline_fallen]])
+    _, p = np.asarray(stats.fisher_exact([[fallen, runs - fallen], [baseline_fallen, baseline_runs - baseline_fallen]]))
     return {
         "fallen": fallen,
         "runs": runs,
         "baseline_runs": baseline_runs,
-        "p": float(test.pvalue),
+        "p": float(p),
         "limit": clopper_pearson_limit(fallen, runs),
     }
 
@@ -330,6 +330,20 @@ def collect_numbers() -> dict[str, Any]:
         policy: {kind: average_last_counts(campaign, "backward")[kind] for kind in (FLAT, CRITIC)}
         for policy, campaign in campaigns.items()
     }
+    entropies = {
+        kind: {policy: read_final_values(each, kind, ENTROPY).mean() for policy, each in campaigns.items()}
+        for kind in (FLAT, CRITIC)
+    }
+    lower = [
+        policy for policy in ("long_chains", "aligned", "decoy") if entropies[CRITIC][policy] < entropies[FLAT][policy]
+    ]
+    require_claim(
+        lower == ["long_chains", "aligned"], "the critic ends more certain on two of the three policies named"
+    )
+    require_claim(
+        max(backward, key=lambda policy: backward[policy][CRITIC] / backward[policy][FLAT]) == "backward",
+        "the critic reads most tokens in backward passes on backward",
+    )
     return {
         "rounds": collect_rounds(),
         "large": collect_large_batches(),
@@ -346,8 +360,5 @@ def collect_numbers() -> dict[str, Any]:
         "backward": {policy: counts[CRITIC] / counts[FLAT] for policy, counts in backward.items()},
         "fallen": find_fall(),
         "collapses": collect_all_collapses(),
-        "entropies": {
-            kind: {policy: read_final_values(each, kind, ENTROPY).mean() for policy, each in campaigns.items()}
-            for kind in (FLAT, CRITIC)
-        },
+        "entropies": entropies,
     }

@@ -26,7 +26,7 @@ from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.pages.tables import Table
 from rlcredit.report.condition_comparison import FEWEST_PAIRS
 from studies.measured_credit.choose_rates import factor_value
-from studies.numbers import CAMPAIGNS, measure_run_areas, read_results
+from studies.numbers import STUDIES, find_campaign, measure_run_areas, read_results
 
 FLAT = "flat"
 """Name of the kind that the others are measured by."""
@@ -232,7 +232,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=0, help="number of seeds of what is declared")
     args = parser.parse_args()
     seeds = range(args.first_seed, args.first_seed + args.seeds)
-    tuned, areas = read_declaration(CAMPAIGNS / f"{args.rounds[0]}.yaml"), read_areas(args.rounds)
+    tuned, areas = read_declaration(find_campaign(args.rounds[0])), read_areas(args.rounds)
     print(render_area_table(areas))
     for kind, settings in areas.items():
         for sentence in describe_doubts(kind, settings):
@@ -254,8 +254,8 @@ def main() -> None:
         plan["configs"] = args.configs
     if args.tokens:
         plan["budget"] |= {next(iter(plan["budget"])): args.tokens}
-    path = CAMPAIGNS / f"{name}.yaml"
-    head = f"# {title}  rlcredit campaign configs/campaigns/{name}.yaml\n"
+    path = STUDIES / "critics" / "campaigns" / f"{name}.yaml"
+    head = f"# {title}  rlcredit campaign studies/critics/campaigns/{name}.yaml\n"
     how = f"# Written by studies/critics/declare_rounds.py from {' and '.join(args.rounds)}.\n"
     write_atomically(path, head + how + yaml.safe_dump(plan, sort_keys=False, width=160))
 

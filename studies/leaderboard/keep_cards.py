@@ -1,7 +1,7 @@
 """Add cards to the board that ships, and draw and print it whole.
 
 rlcredit card --shipped --organism all
-python scripts/keep_cards.py cards
+python -m studies.leaderboard.keep_cards cards
 
 Cards against GRPO count. Rows of the same condition, organism and budget are replaced. Printed are its tables, as
 Markdown.
@@ -11,16 +11,15 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import csv_rows
-
 from rlcredit.cards import leaderboard
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_options import USUAL
 from rlcredit.cards.card_policies import list_policy_names
 from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import SHIPPED, Row, keep_latest_rows, summarise_card, summarise_leaderboard
+from studies import csv_rows
 
-PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "leaderboard.png"
+PICTURE = Path(__file__).parents[1] / "pictures" / "leaderboard.png"
 
 
 def merge_leaderboard_rows(kept: Sequence[Row], new: Sequence[Row]) -> list[Row]:

@@ -1,7 +1,7 @@
 """CPU seconds to answer prompts: the embedded engine, its two forward passes, and transformers' own generation.
 
-python scripts/bench_decode.py
-python scripts/bench_decode.py --grow   how rollout and update grow with completions, length, vocabulary and width
+python -m studies.machinery.bench_decode
+python -m studies.machinery.bench_decode --grow   how both grow with completions, length, vocabulary and width
 
 ``fused`` is the default, ``transformers`` the model's own forward in our loop, ``generate`` and ``continuous`` are
 ``model.generate`` and ``model.generate_batch`` of the policy with its adapter; they return tokens and no entropy.

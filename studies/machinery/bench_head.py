@@ -1,6 +1,6 @@
 """Time, memory and error of the output head: log-probability and entropy from hidden states, forwards and backwards.
 
-python scripts/bench_head.py
+python -m studies.machinery.bench_head
 python -m pip install -e ".[bench]"   for the column of TRL's ChunkedLogProbFunction
 
 Every measurement is a process of its own. ``alone`` is our head without the entropy: the same chunks, computed again in
@@ -141,7 +141,17 @@ def _read_peak_memory() -> float:
 
 def measure_head_in_process(name: str, vocabulary: int, threads: int) -> dict[str, float]:
     """Measure in a process of its own."""
-    command = [sys.executable, __file__, "--side", name, "--vocabulary", str(vocabulary), "--threads", str(threads)]
+    command = [
+        sys.executable,
+        "-m",
+        "studies.machinery.bench_head",
+        "--side",
+        name,
+        "--vocabulary",
+        str(vocabulary),
+        "--threads",
+        str(threads),
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if process.returncode:

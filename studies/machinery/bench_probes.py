@@ -1,6 +1,6 @@
 """Time every probe on the embedded policy: seconds per measurement, extra backward passes, tokens decoded.
 
-python scripts/bench_probes.py --threads 1 --steps 8
+python -m studies.machinery.bench_probes --threads 1 --steps 8
 
 """
 

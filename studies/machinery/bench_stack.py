@@ -1,6 +1,6 @@
 """Time six stacked operators on a large batch, and their share of a training step of the embedded policy.
 
-python scripts/bench_stack.py --threads 1
+python -m studies.machinery.bench_stack --threads 1
 
 ``token by token`` is the same credit in plain Python, and phrases looked for from every token on in windows that grow.
 

@@ -1,6 +1,6 @@
 """Numbers of the page on what a measurement costs.
 
-``scripts/bench_probes.py`` prints its table and keeps no file of it. The values stand here as they were printed.
+``bench_probes.py`` prints its table and keeps no file of it. The values stand here as they were printed.
 """
 
 from typing import Any, NamedTuple

@@ -1,7 +1,7 @@
 """Compare the memory that ``rlcredit explain`` forecasts with what a run takes, phase by phase.
 
-python scripts/measure_memory.py --out docs/results/performance/memory.json
-python scripts/measure_memory.py --device cuda --models qwen3_0.6b qwen3_4b --out memory_cuda.json
+python -m studies.machinery.measure_memory --out studies/machinery/results/performance/memory.json
+python -m studies.machinery.measure_memory --device cuda --models qwen3_0.6b qwen3_4b --out memory_cuda.json
 
 Weights are random, prompts have the 512 tokens that the forecast assumes, and each configuration is a run of two steps
 in a process of its own. Memory is measured above what the process took before the model was read, which is the row
@@ -54,6 +54,7 @@ from rlcredit.tasks.example import Example
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 from rlcredit.verification.verifiers import Verdict
+from studies import ROOT
 
 STEPS = 2
 PHASES = ("weights", "rollout", "update")
@@ -300,13 +301,22 @@ def start_measurement(
     name: str, run: Measured, folder: Path, device: str, threads: int, malloc: str = "exact"
 ) -> dict[str, Any]:
     """Build the model in one process and measure the run in another; return what it has found."""
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent)])
-    settings = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": paths}
+    settings = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(ROOT)}
     if malloc == "exact":
         returned = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
         settings |= {"MALLOC_ARENA_MAX": "1", **dict.fromkeys(returned, str(2**17))}
     for part in ("build", "measure"):
-        command = [sys.executable, __file__, "--part", part, "--folder", str(folder), "--device", device]
+        command = [
+            sys.executable,
+            "-m",
+            "studies.machinery.measure_memory",
+            "--part",
+            part,
+            "--folder",
+            str(folder),
+            "--device",
+            device,
+        ]
         done = subprocess.run(
             [*command, "--run", json.dumps(asdict(run))],
             env={**os.environ, **settings},

@@ -19,7 +19,6 @@ UPDATE_SECONDS = [(0.351, 0.177), (0.355, 0.171), (0.350, 0.171), (0.344, 0.174)
 """CPU seconds of one forward and backward pass before and now, round by round."""
 ORACLE_SECONDS = [(3.99, 2.08), (3.63, 1.73), (3.52, 1.85), (3.63, 1.77), (3.64, 1.83)]
 """CPU seconds of the oracle before and now, round by round."""
-HEAD_SIZES = {"384": "4096 x 64", "32000": "1024 x 256", "151936": "1024 x 256"}
 """Positions and width by vocabulary."""
 STEP_PARTS = ("rollout", "verify", "credit", "update")
 
@@ -72,34 +71,10 @@ def render_decoding_table() -> str:
     return Table(["", "CPU seconds", "of fused"], rows).to_markdown()
 
 
-def render_update_table() -> str:
-    """Return the table of the update before and now."""
-    rows = [
-        [str(number), f"{before:.3f}", f"{now:.3f}", f"{now / before:.2f}"]
-        for number, (before, now) in enumerate(UPDATE_SECONDS, 1)
-    ]
-    return Table(["round", "before", "now", "now / before"], rows).to_markdown()
-
-
-def render_oracle_table() -> str:
-    """Return the table of the oracle before and now."""
-    rows = [
-        [str(number), f"{before:.2f}", f"{now:.2f}", f"{before / now:.1f}"]
-        for number, (before, now) in enumerate(ORACLE_SECONDS, 1)
-    ]
-    return Table(["round", "before", "now", "before / now"], rows).to_markdown()
-
-
-def render_head_table() -> str:
-    """Return the table of the output head."""
-    rows = []
-    for vocabulary, sides in read_measurements("head")["head"].items():
-        alone = sides["alone"][0]["seconds"]
-        for side, (value,) in sides.items():
-            errors = " ".join(f"{value[f'error_{name}']:.0e}" for name in ("logprob", "entropy", "gradient"))
-            cost = [f"{value['seconds']:.3f}", f"{value['seconds'] / alone:.2f}", f"{value['mib']:.0f}"]
-            rows.append([vocabulary, HEAD_SIZES[vocabulary], side, *cost, errors])
-    return Table(["V", "N x D", "head", "CPU seconds", "of alone", "MiB", "errors"], rows).to_markdown()
+def list_head_ratios(side: str) -> list[float]:
+    """Return the time of a way to compute the output head, as a multiple of log-probability alone, by vocabulary."""
+    heads = read_measurements("head")["head"].values()
+    return [sides[side][0]["seconds"] / sides["alone"][0]["seconds"] for sides in heads]
 
 
 def collect_stack_numbers() -> dict[str, Any]:
@@ -108,27 +83,12 @@ def collect_stack_numbers() -> dict[str, Any]:
     six = sum(measured["operators"].values())
     credit, step = measured["credit"], measured["step"]
     require_claim(credit / step > 0.01, "six operators take more than 1 % of a step, which was the aim")
-    rows = [[name, f"{1000 * seconds:.1f}"] for name, seconds in measured["operators"].items()]
-    rows += [
-        ["all six", f"{1000 * six:.1f}"],
-        [
-            "token by token, in plain Python",
-            f"{1000 * measured['token_by_token']:,.0f} ({measured['token_by_token'] / six:.0f} times)",
-        ],
-        [
-            "all six in a step of the embedded policy",
-            f"{1000 * credit:.1f} of {1000 * step:.0f} ({100 * credit / step:.1f} %)",
-        ],
-    ]
-    return {"stack_table": Table(["256 completions of up to 2,048 tokens, 386,365 sampled", "ms"], rows).to_markdown()}
-
-
-def render_growth_table() -> str:
-    """Return the table of how a step grows."""
-    rows = read_measurements("growth")["growth"]
-    return Table(
-        [name.strip() for name in rows[0]], [[str(value) for value in row.values()] for row in rows]
-    ).to_markdown()
+    return {
+        "stack_ms": 1000 * six,
+        "stack_grams_ms": 1000 * measured["operators"]["StrategicGrams"],
+        "stack_speedup": measured["token_by_token"] / six,
+        "stack_share": credit / step,
+    }
 
 
 ON_H100 = ("smollm2_135m", "qwen3_4b")
@@ -227,8 +187,8 @@ def collect_numbers() -> dict[str, Any]:
         **collect_ahead_numbers(),
         **collect_memory_numbers(),
         "decoding_table": render_decoding_table(),
-        "update_table": render_update_table(),
-        "oracle_table": render_oracle_table(),
-        "head_table": render_head_table(),
-        "growth_table": render_growth_table(),
+        "update_ratios": [now / before for before, now in UPDATE_SECONDS],
+        "oracle_ratios": [before / now for before, now in ORACLE_SECONDS],
+        "head_ratios": list_head_ratios("ours"),
+        "head_trl_ratios": list_head_ratios("trl"),
     }

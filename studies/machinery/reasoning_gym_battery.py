@@ -1,6 +1,6 @@
 """Ask every data set of reasoning-gym what is not its answer: constants, hedges, denials, and company.
 
-    python scripts/reasoning_gym_battery.py [NAME ...] --out docs/results/reasoning_gym_battery.csv
+    python -m studies.machinery.reasoning_gym_battery [NAME ...] --out counts.csv
 
 Each kind of answer is counted twice: what the scorer of the package calls right (``..._scorer``), and what ``judge``
 does. Lines of data sets that are named are replaced, all others stay. Without a name, all are asked.
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from csv_rows import read_csv_rows, write_csv_rows
 from reasoning_gym.composite import DatasetSpec
 
 from rlcredit.pages.tables import Table
@@ -23,8 +22,9 @@ from rlcredit.tasks import ReasoningGym
 from rlcredit.tasks.example import Example
 from rlcredit.verification.mathematics.numbers import read_rational
 from rlcredit.verification.verifiers import Verdict, strip_name_and_unit
+from studies.csv_rows import read_csv_rows, write_csv_rows
 
-ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results"
 KINDS = ("constant", "hedge", "denial", "beside", "within")
 COLUMNS = [
     *("name", "questions", "references", "references_right", "others", "others_right", "wrong_asked"),
@@ -249,7 +249,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "reasoning_gym_battery.csv")
+    parser.add_argument("--out", type=Path, default=RESULTS / "reasoning_gym_battery.csv")
     args = parser.parse_args()
     known: dict[str, dict[str, Any]] = {}
     if args.out.exists():

@@ -2,9 +2,16 @@
 
 from typing import Any
 
-from reasoning_gym_battery import BESIDE, CONSTANTS, DENIALS, HEDGES, KINDS, WITHIN, render_battery_table
-
 from rlcredit.verification.reasoning_gym_answers import ANSWER_SHAPES
+from studies.machinery.reasoning_gym_battery import (
+    BESIDE,
+    CONSTANTS,
+    DENIALS,
+    HEDGES,
+    KINDS,
+    WITHIN,
+    render_battery_table,
+)
 from studies.numbers import read_results, require_claim
 
 

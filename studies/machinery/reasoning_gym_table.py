@@ -1,6 +1,6 @@
 """Send every data set of reasoning-gym through two steps of the embedded policy, and write down what happens.
 
-    python scripts/reasoning_gym_table.py [NAME ...] --out docs/results/reasoning_gym.csv
+    python -m studies.machinery.reasoning_gym_table [NAME ...] --out studies/machinery/results/reasoning_gym.csv
 
 Each run is a process of its own. Lines of data sets that are named are replaced, all others stay. Without a name, those
 are run that have no line yet.
@@ -16,11 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from csv_rows import read_csv_rows, write_csv_rows
-
 from rlcredit.cli.application import run_lightning_command as command_line
+from studies.csv_rows import read_csv_rows, write_csv_rows
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 COLUMNS = ["name", "outcome", "seconds", "longest_question", "references_right", "message"]
 SIZES = [
     *("--threads=1", "--trainer.logger=false", "--trainer.max_steps=2", "--trainer.val_check_interval=2"),
@@ -63,7 +62,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "reasoning_gym.csv")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "reasoning_gym.csv")
     args = parser.parse_args()
     known: dict[str, dict[str, object]] = {}
     if args.out.exists():

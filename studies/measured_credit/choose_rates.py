@@ -1,9 +1,9 @@
 """Choose every condition's learning rate from a campaign of a grid, and declare the comparison with these rates.
 
-rlcredit report configs/campaigns/headline_rates.yaml
-TUNED="configs/campaigns/headline_rates.yaml campaigns/headline_rates/report"
+rlcredit report studies/measured_credit/campaigns/headline_rates.yaml
+TUNED="studies/measured_credit/campaigns/headline_rates.yaml campaigns/headline_rates/report"
 python -m studies.measured_credit.choose_rates $TUNED
-python -m studies.measured_credit.choose_rates $TUNED --out configs/campaigns/headline_best.yaml
+python -m studies.measured_credit.choose_rates $TUNED --out studies/measured_credit/campaigns/headline_best.yaml
 
 Conditions of the grid are called NAME_xFACTOR. Chosen is the factor with the highest mean of the primary metric after
 the last step, of equal ones the lower. What is declared has seeds of its own: those of the choice would flatter it.

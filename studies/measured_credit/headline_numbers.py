@@ -7,23 +7,24 @@ import numpy as np
 from rlcredit.campaign.declaration import read_declaration
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
+from studies.lead_tables import render_lead_table
 from studies.measured_credit import choose_rates
 from studies.measured_credit.tabulate_thresholds import group_pass_curves, make_threshold_table
 from studies.numbers import (
-    CAMPAIGNS,
     PASS,
     Estimate,
     count_collapses,
     estimate_area_lead,
     estimate_lead,
+    find_campaign,
     find_results,
+    format_estimate,
     list_conclusions,
     list_leads_by_step,
     pair_differences,
     parse_estimate,
     read_held_out,
     read_results,
-    render_study,
     require_claim,
     student_estimate,
 )
@@ -43,13 +44,13 @@ def read_grid(name: str) -> dict[str, float]:
 
 def render_grid(name: str) -> str:
     """Return the table of a grid of learning rates, and under it which choices are doubtful."""
-    conditions = choose_rates.group_conditions_by_factor(read_declaration(CAMPAIGNS / f"{name}.yaml"))
+    conditions = choose_rates.group_conditions_by_factor(read_declaration(find_campaign(name)))
     doubts = choose_rates.describe_rate_doubts(
         conditions, choose_rates.read_final_values(find_results(name), PASS, 100)
     )
     listed = "\n".join(f"- {sentence}" for sentence in doubts)
     table = choose_rates.render_rate_table(conditions, read_grid(name))
-    head = "Doubts about what was chosen, where tied is within one standard error of the paired differences:"
+    head = "How sure are the chosen rates? Two are *tied* if they differ by less than one standard error:"
     return f"{table}\n\n{head}\n\n{listed}" if doubts else table
 
 
@@ -165,20 +166,19 @@ def render_question_table(numbers: dict[str, Any]) -> str:
     """Return the table of everything that could explain the lead."""
     rows = {
         "again, on fresh seeds": numbers["controls"]["again"],
-        "each at [its own best learning rate](#at-a-learning-rate-of-its-own)": numbers["best"]["measured"],
+        "each at [its best learning rate](#each-kind-of-credit-at-its-own-learning-rate)": numbers["best"]["measured"],
         "under a learning rate that falls": numbers["best"]["decayed"],
         "under twice that rate, falling": numbers["best"]["doubled_decayed"],
-        "after [300 steps](#after-300-steps)": numbers["longer"]["after_300"],
-        "on [24 more seeds](#how-often-a-run-collapses)": numbers["collapses"]["lead"],
-        "against flat GRPO with [as many tokens](#at-equal-tokens), of seven times the prompts": (
-            -numbers["controls"]["prompts"]
-        ),
-        "the same, [each at its best learning rate](#each-at-its-best-rate)": -numbers["best"]["prompts"],
-        "after 100 steps, against flat GRPO after [300](#more-steps)": -numbers["longer"]["flat_after_300"],
-        "the [factor](#the-measuring-or-the-factor) of its baseline without the measuring": numbers["controls"]["odds"],
+        "after 300 steps": numbers["longer"]["after_300"],
+        "on 24 more seeds": numbers["collapses"]["lead"],
+        "against flat GRPO with as many tokens, of seven times the prompts": -numbers["controls"]["prompts"],
+        "the same, each at its best learning rate": -numbers["best"]["prompts"],
+        "against flat GRPO with as many tokens, of seven times the completions": -numbers["controls"]["completions"],
+        "after 100 steps, against flat GRPO after 300": -numbers["longer"]["flat_after_300"],
+        "the factor of its baseline alone, without the measuring": numbers["controls"]["odds"],
     }
-    lines = [(asked, f"{lead.mean:+.1f} ({lead.low:.1f} to {lead.high:.1f})") for asked, lead in rows.items()]
-    return Table(("asked", "lead over flat GRPO, points of held-out pass@1"), lines).to_markdown()
+    lines = [(question, format_estimate(lead, sign=True)) for question, lead in rows.items()]
+    return Table(("question", "lead over flat GRPO, points of held-out pass@1"), lines).to_markdown()
 
 
 def check_continued_runs() -> None:
@@ -200,6 +200,7 @@ def collect_numbers() -> dict[str, Any]:
         "longer": collect_longer(),
         "collapses": collect_collapses(),
         "grid": collect_grid(),
-        "tables": {study: render_study(study) for study in (CONTROLS, BEST, LONGER, MORE, TOKENS)},
+        "leads": {study: render_lead_table(study) for study in (BEST, TOKENS)},
+        "areas": {name: estimate_area_lead(BEST, name, "flat") for name in ("measured", "entropy_mask")},
     }
     return {**numbers, "questions": render_question_table(numbers)}

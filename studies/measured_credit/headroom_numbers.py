@@ -6,22 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from rlcredit.pages.number_formats import format_p_value
+from rlcredit.pages.tables import Table
 from rlcredit.statistics.t_test import welch_t_test
+from studies.lead_tables import compare_campaign
 from studies.numbers import (
     LENGTH,
     STEPS,
     Estimate,
     estimate_lead,
+    format_estimate,
     list_leads_by_step,
     pair_area_differences,
     pair_differences,
     read_held_out,
     read_results,
-    render_study,
     require_claim,
 )
 
-STUDIES = ("headroom_2_4", "headroom_6_8", "headroom_optimal_2_4", "headroom_optimal_6_8", "headroom_10_12")
 OPTIMAL = {"short": "headroom_optimal_2_4", "middle": "headroom_optimal_6_8", "long": "headroom_10_12"}
 VALUE = {"short": "headroom_2_4", "middle": "headroom_6_8"}
 MASKED = {**VALUE, "long": "headroom_10_12"}
@@ -83,6 +85,32 @@ def measure_doubled_rate() -> dict[str, Any]:
     }
 
 
+def render_lengths() -> str:
+    """Return the table of the leads of measured credit at the three lengths of chains."""
+    value_leads = {name: estimate_lead(study, "monte_carlo_credit") for name, study in VALUE.items()}
+    lines = []
+    for name, study in OPTIMAL.items():
+        chains = measure_chains(study)
+        (comparison,) = [row for row in compare_campaign(study) if row.row["condition"] == "monte_carlo_optimal"]
+        lines.append(
+            (
+                {"short": "2 to 4", "middle": "6 to 8", "long": "10 to 12"}[name],
+                f"{chains['start']:.3f}",
+                f"{read_held_out(study, 'c1_grpo').mean():.3f}",
+                format_estimate(value_leads[name], sign=True) if name in value_leads else "not run",
+                format_estimate(comparison.end.estimate, sign=True),
+                format_p_value(comparison.end.p),
+                format_estimate(comparison.area.estimate, sign=True),
+                f"{chains['length']:.0f} to {chains['trained_length']:.0f}",
+            )
+        )
+    heads = (
+        *("terms", "pass@1 before", "flat, end", "lead, value as baseline", "lead, optimal baseline", "p"),
+        *("lead by area, optimal", "tokens a completion, flat"),
+    )
+    return Table(heads, lines).to_markdown()
+
+
 def share_of_mistakes(study: str) -> float:
     """Share of flat credit's wrong answers that measured credit takes away."""
     wrong = 100 * (1 - read_held_out(study, "c1_grpo").mean())
@@ -113,7 +141,7 @@ def collect_numbers() -> dict[str, Any]:
     masked = pair_differences("headroom_6_8", "grpo_random_mask")
     flat_long = [read_held_out("headroom_10_12", "c1_grpo", step=step).mean() for step in (75, 100)]
     return {
-        "tables": {name: render_study(name) for name in (*STUDIES, RATE)},
+        "lengths": render_lengths(),
         "optimal": {name: estimate_lead(study, "monte_carlo_optimal") for name, study in OPTIMAL.items()},
         "optimal_by_step": {name: list_leads_by_step(study, "monte_carlo_optimal") for name, study in OPTIMAL.items()},
         "value": {name: estimate_lead(study, "monte_carlo_credit") for name, study in VALUE.items()},

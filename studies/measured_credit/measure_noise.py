@@ -1,8 +1,8 @@
 """How noisy a gradient is: credit operators on identical completions of one policy that is not trained.
 
-python scripts/measure_noise.py                                             # the embedded policy
-python scripts/measure_noise.py --policy organisms/long_chains --terms 6 8 GRPO "hard Delight"
-python scripts/measure_noise.py --config configs/smollm2.yaml --prompts 32 GRPO GTPO       # any run's policy and task
+python -m studies.measured_credit.measure_noise                                             # the embedded policy
+python -m studies.measured_credit.measure_noise --policy organisms/long_chains --terms 6 8 GRPO "hard Delight"
+python -m studies.measured_credit.measure_noise --config configs/smollm2.yaml --prompts 32 GRPO  # any policy and task
 
 Every stack assigns its credit to the same completions, and the gradients of batches of prompts are kept. Agreement is
 the mean cosine between the gradients of two batches: one if all batches say the same, zero without signal. Direction is
@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import csv_rows
 import numpy as np
 import torch
 from lightning.pytorch import LightningModule, Trainer, seed_everything
@@ -53,6 +52,7 @@ from rlcredit.statistics.intervals import jackknife_interval
 from rlcredit.tasks import ReasoningGym, Task
 from rlcredit.training.credit_gradients import compute_credit_gradients
 from rlcredit.training.module import PolicyModule
+from studies import csv_rows
 
 STACKS: dict[str, Callable[[], list[CreditOperator]]] = {
     "GRPO": lambda: [GRPO()],

@@ -13,7 +13,6 @@ from studies.numbers import (
     pair_differences,
     read_held_out,
     read_results,
-    render_study,
     require_claim,
 )
 
@@ -49,7 +48,6 @@ def collect_numbers() -> dict[str, Any]:
     noise = read_results("noise")
     keys = {"terms": "6-8", "completions": "8", "quantity": "more_than_grpo"}
     return {
-        "tables": {study: render_study(study) for study in (MIDDLE, LONG)},
         "shares": {
             "middle": render_gap_shares("headroom_optimal_6_8", MIDDLE),
             "long": render_gap_shares("headroom_10_12", LONG),

@@ -19,7 +19,8 @@ from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.run_aggregates import learning_curve_area
 from rlcredit.statistics.t_test import paired_t_test
 from studies.csv_rows import read_csv_rows
-from studies.tabulate_study import format_difference
+from studies.lead_tables import format_lead
+from studies.numbers import Estimate
 
 HEADS = ("condition", "difference after the last step", "share of the gap", "difference of areas", "share of that gap")
 
@@ -52,7 +53,7 @@ def render_lead_cells(lead: Leads, gap: Leads) -> Iterator[str]:
     """Yield a difference with its interval and its share of the gap, after the last step and in area."""
     for differences, gap_differences in zip(lead, gap, strict=True):
         test = paired_t_test(differences)
-        yield format_difference(test.difference, test.interval.low, test.interval.high)
+        yield format_lead(Estimate(*(100 * end for end in (test.difference, *test.interval[:2]))), 2)
         yield format_gap_share(differences, gap_differences)
 
 

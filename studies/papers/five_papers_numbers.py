@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-import tabulate_mlflow_metrics
 
+from studies.lead_tables import render_lead_table
 from studies.numbers import (
     ENTROPY,
     LENGTH,
@@ -15,9 +15,9 @@ from studies.numbers import (
     pair_differences,
     read_held_out,
     read_results,
-    render_study,
     require_claim,
 )
+from studies.papers import tabulate_mlflow_metrics
 
 CAMPAIGNS = ("seed_001", "seed_002", "seed_003", "seed_004", "tiny_study_2")
 GRPO = ("grpo_std", "c1_grpo")
@@ -190,7 +190,7 @@ def collect_sepa_numbers() -> dict[str, Any]:
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the five papers."""
     return {
-        "tables": {study: render_study(study) for study in CAMPAIGNS},
+        "tables": {study: render_lead_table(study, 2) for study in CAMPAIGNS},
         "process_term": render_logged_metric("process_term"),
         "eapo_bound": render_logged_metric("eapo_bound"),
         "collapses": count_fallen_variants(),

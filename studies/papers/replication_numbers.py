@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from rlcredit.pages.number_formats import format_p_value
 from rlcredit.statistics.collapse import clopper_pearson_limit
 from rlcredit.statistics.t_test import welch_t_test
+from studies.lead_tables import measure_detectable_lead, render_lead_table
 from studies.numbers import (
     ENTROPY,
     LENGTH,
@@ -22,13 +22,11 @@ from studies.numbers import (
     pair_differences,
     read_held_out,
     read_results,
-    render_study,
     require_claim,
     student_estimate,
 )
 from studies.papers.tabulate_areas import conclude_areas
 from studies.published.tabulate_published import read_published_runs
-from studies.tabulate_study import Columns
 
 STUDY = "tiny_study"
 LEAD = "sepa_lead"
@@ -76,15 +74,6 @@ def collect_best_rates() -> dict[str, Any]:
     require_claim(worse == ["gtpo", "sepa_constant", "delight_scaled"], f"{worse} are worse at their best rates")
     require_claim(count_collapses(BEST, "sepa_constant") == (1, 8), "one run of SEPA at constant lambda collapses")
     return {name: estimate_lead(BEST, name, "flat") for name in worse}
-
-
-def render_area_columns(study: str) -> Columns:
-    """Return what areas show in every comparison of a study, as further columns of its tables."""
-    found = conclude_areas(find_results(study))
-    return {
-        "area, p": {key: format_p_value(each.p) for key, each in found.items()},
-        "by area": {key: each.words for key, each in found.items()},
-    }
 
 
 def collect_pass_at_2() -> dict[str, Any]:
@@ -155,7 +144,8 @@ def collect_numbers() -> dict[str, Any]:
     contrast = [estimate_lead(STUDY, name) for name in ("c7_maxrl_hicra", "c8_maxrl_sepa")]
     mask = find_comparison("masks", "entropy_mask_published")
     return {
-        "tables": {STUDY: render_study(STUDY, render_area_columns(STUDY)), LEAD: render_study(LEAD)},
+        "table": render_lead_table(STUDY, 2),
+        "lead_table": render_lead_table(LEAD),
         "by_area": {study: count_area_conclusions(study) for study in (STUDY, "tiny_study_2")},
         "conclusions": {name: conclusions[name] for name in ("better", "worse", "equivalent", "undecided")},
         "runs": sum(int(row["runs"]) for row in read_results(f"{STUDY}/conditions")),
@@ -183,6 +173,7 @@ def collect_numbers() -> dict[str, Any]:
         "by_signal": collect_signals(),
         "planner": estimate_lead(STUDY, "c8_maxrl_sepa", "random_planner"),
         "planner_area": estimate_area_lead(STUDY, "c8_maxrl_sepa", "random_planner"),
+        "detectable": measure_detectable_lead(STUDY),
         "random_mask": estimate_lead(STUDY, "random_mask", "c5_maxrl"),
         "early_lead": collect_early_lead(),
         "best_rates": collect_best_rates(),

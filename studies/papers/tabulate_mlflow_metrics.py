@@ -1,8 +1,8 @@
 """Tabulate logged metrics of finished runs, condition by condition, and keep them as CSV.
 
-python scripts/tabulate_mlflow_metrics.py mlflow.db credit/OutcomeAnchor/relative_size --out process_term.csv
-python scripts/tabulate_mlflow_metrics.py process_term.csv
-python scripts/tabulate_mlflow_metrics.py mlflow.db train/ratio_min train/ratio_max --conditions bf16 --out ranges.csv
+python -m studies.papers.tabulate_mlflow_metrics mlflow.db credit/OutcomeAnchor/relative_size --out process_term.csv
+python -m studies.papers.tabulate_mlflow_metrics process_term.csv
+python -m studies.papers.tabulate_mlflow_metrics mlflow.db train/ratio_min train/ratio_max --conditions bf16
 
 """
 
@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from pathlib import Path
 
-import csv_rows
 import numpy as np
-from mlflow_metrics import read_logged_metrics
 
 from rlcredit.pages.tables import Table
+from studies import csv_rows
+from studies.mlflow_metrics import read_logged_metrics
 
 COLUMNS: tuple[str, ...] = ("metric", "condition", "seed", "steps", "mean", "highest", "lowest")
 

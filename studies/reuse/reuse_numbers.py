@@ -20,7 +20,7 @@ from studies.critics.critics_numbers import (
     render_policies,
 )
 from studies.critics.declare_rounds import FLAT, read_areas, render_area_table
-from studies.lead_tables import measure_detectable_lead, measure_room, render_lead_tables
+from studies.lead_tables import measure_detectable_lead, measure_room, render_lead_table
 from studies.numbers import (
     ENTROPY,
     Estimate,
@@ -65,7 +65,7 @@ def collect_reuse() -> dict[str, Any]:
     solved = min(read_values(difficulty, FLAT, level, "pass_at_k").mean() for level in LEVELS)
     require_claim(sum(count_collapses(REUSE, kind)[0] for kind in steps) == 1, "no other run collapses")
     return {
-        "table": render_lead_tables(REUSE),
+        "table": render_lead_table(REUSE),
         "detectable": measure_detectable_lead(REUSE),
         "rates": render_area_table(read_areas(REUSE_ROUNDS)),
         "difficulty": render_difficulty_table(difficulty),

@@ -1,9 +1,9 @@
 """How many completions of a policy hold a phrase of planning, as each of the planners finds them.
 
 python scripts/mine_grams.py evaluations/levels/answers/answers.jsonl --out grams.json
-python scripts/count_plans.py evaluations/levels/answers/answers.jsonl --grams grams.json --out plans.csv
+python -m studies.smollm2.count_plans evaluations/levels/answers/answers.jsonl --grams grams.json --out plans.csv
 
-It reads the answers that ``rlcredit evaluate`` keeps, or ``scripts/find_tasks.py``.
+It reads the answers that ``rlcredit evaluate`` keeps, or ``studies/smollm2/find_tasks.py``.
 """
 
 import argparse
@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import csv_rows
 import torch
 
 from callbacks.planning.semantic_planner import SemanticPlanner
@@ -19,6 +18,7 @@ from callbacks.planning.strategic_grams import PLANNING_PHRASES
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.formulas.spans import Span, phrase_spans
 from rlcredit.pages.tables import Table
+from studies import csv_rows
 
 Planner = Callable[[Sequence[str]], list[list[Span]]]
 """Finds the stretches of every text that plan."""

@@ -1,6 +1,6 @@
 """Which tasks a policy solves sometimes, and at which levels: those on which there is something to learn.
 
-python scripts/find_tasks.py --model policies/smollm2 --out tasks.csv --threads 1
+python -m studies.smollm2.find_tasks --model policies/smollm2 --out tasks.csv --threads 1
 
 Every level is asked twice: with one sentence that says what is wanted, and with two solved questions before it.
 """
@@ -10,7 +10,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import csv_rows
 import reasoning_gym
 import yaml
 
@@ -18,6 +17,7 @@ from rlcredit.evaluation.evaluate_command import run_evaluate_command as evaluat
 from rlcredit.pages.number_formats import format_with_interval
 from rlcredit.pages.tables import Table
 from rlcredit.tasks.held_out_split import is_held_out
+from studies import csv_rows
 
 WANTED = "{question}\nAnswer shortly and end with: The answer is"
 POSITIVE = {"operators": ["+"], "allow_parentheses": False, "allow_negation": False}

@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import count_plans
-import find_tasks
-import tabulate_mlflow_metrics
-
 from rlcredit.cards.leaderboard import render_leaderboard_table
 from studies.credit_patterns.tabulate_oracle import read_oracle_curves
+from studies.lead_tables import measure_detectable_lead, render_lead_table
 from studies.measured_credit import tabulate_noise
 from studies.numbers import (
     Estimate,
@@ -19,10 +16,10 @@ from studies.numbers import (
     parse_comparison,
     read_held_out,
     read_results,
-    render_study,
     require_claim,
 )
-from studies.smollm2 import tabulate_run
+from studies.papers import tabulate_mlflow_metrics
+from studies.smollm2 import count_plans, find_tasks, tabulate_run
 
 MEASURED = "Monte Carlo, 8, optimal"
 ENTROPY = "top 20 % entropy"
@@ -128,10 +125,11 @@ def collect_campaign_numbers() -> dict[str, Any]:
     require_claim(count_collapses("smollm2", "measured") == (1, 6), "one of six runs of measured credit collapses")
     measured = estimate_lead("smollm2", "measured", "grpo", step=STEPS)
     return {
-        "campaign_tables": render_study("smollm2"),
+        "campaign_tables": render_lead_table("smollm2"),
         "before": float(read_held_out("smollm2", "grpo", step=0).mean()),
         "random_deficit": estimate_lead("smollm2", "grpo", "random_mask", step=STEPS),
         "measured_lead": measured,
+        "detectable": measure_detectable_lead("smollm2"),
     }
 
 
@@ -141,7 +139,7 @@ def collect_critic_numbers() -> dict[str, Any]:
     require_claim(row["verdict"].startswith("undecided"), "the critic is undecided on SmolLM2")
     require_claim(count_collapses(CRITIC, "calibrated") == (1, 6), "one of six runs of the critic collapses on SmolLM2")
     end = estimate_lead(CRITIC, "calibrated", "flat", step=10)
-    return {"critic": {"table": render_study(CRITIC), "lead": parse_comparison(row), "end": end}}
+    return {"critic": {"table": render_lead_table(CRITIC), "lead": parse_comparison(row), "end": end}}
 
 
 def collect_precision_numbers() -> dict[str, Any]:

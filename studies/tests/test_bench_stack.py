@@ -1,4 +1,4 @@
-from bench_stack import make_random_rollout, measure_operator_seconds
+from studies.machinery.bench_stack import make_random_rollout, measure_operator_seconds
 
 
 def test_the_six_operators_are_timed_on_a_batch_that_plans():

@@ -4,10 +4,10 @@ import json
 
 import pytest
 import torch
-from bench_head import HEADS, measure_head
-from bench_stack import assign_token_by_token, make_random_rollout, make_timed_stack
 from benchmarks import format_median_and_range, measure_in_turns, round_ratios, write_measurements
 
+from studies.machinery.bench_head import HEADS, measure_head
+from studies.machinery.bench_stack import assign_token_by_token, make_random_rollout, make_timed_stack
 from tests.conftest import THREADS
 
 

@@ -3,13 +3,13 @@
 import sys
 from pathlib import Path
 
-import csv_rows
 import pytest
 
-from docs.studies.headline import choose_rates
 from rlcredit.campaign.declaration import read_declaration
+from studies import csv_rows
+from studies.measured_credit import choose_rates
 
-CAMPAIGN = Path("configs/campaigns/headline_rates.yaml")
+CAMPAIGN = Path("studies/measured_credit/campaigns/headline_rates.yaml")
 BEST = {"flat": "2", "measured": "4", "gtpo": "05"}
 
 
@@ -29,8 +29,8 @@ def results(tmp_path):
     return tmp_path
 
 
-def test_the_best_rate_of_every_condition_is_declared_with_seeds_of_its_own(results, tmp_path, monkeypatch, capsys):
-    out = tmp_path / "headline.yaml"
+def test_the_best_rate_of_every_condition_is_declared_with_seeds_of_its_own(results, campaigns, monkeypatch, capsys):
+    out = campaigns / "headline.yaml"
     monkeypatch.setattr(sys, "argv", f"choose_rates.py {CAMPAIGN} {results} --out {out}".split())
     choose_rates.main()
     plan, tuned = read_declaration(out), read_declaration(CAMPAIGN)
@@ -71,4 +71,6 @@ def test_seeds_that_had_a_part_in_the_choice_are_refused(results):
 
 def test_a_condition_without_a_factor_is_refused():
     with pytest.raises(ValueError, match="called NAME_xFACTOR"):
-        choose_rates.group_conditions_by_factor(read_declaration(Path("configs/campaigns/headline_300.yaml")))
+        choose_rates.group_conditions_by_factor(
+            read_declaration(Path("studies/measured_credit/campaigns/headline_300.yaml"))
+        )

@@ -1,6 +1,6 @@
 """Planners on texts."""
 
-import count_plans
+from studies.smollm2 import count_plans
 
 
 def test_text_that_two_windows_share_counts_once():

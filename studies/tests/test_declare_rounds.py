@@ -2,7 +2,10 @@
 
 import pytest
 import yaml
-from docs.studies.equal_tokens.declare_rounds import (
+
+from rlcredit.campaign.declaration import read_declaration
+from studies.critics import declare_rounds
+from studies.critics.declare_rounds import (
     Setting,
     choose_setting,
     declare_campaign,
@@ -15,9 +18,6 @@ from docs.studies.equal_tokens.declare_rounds import (
     select_best,
     select_repeated,
 )
-
-from docs.studies.equal_tokens import declare_rounds
-from rlcredit.campaign.declaration import read_declaration
 
 LARGE, SMALL, FAST, SINGLE = Setting(4, 2.0), Setting(2, 1.0), Setting(2, 2.0), Setting(1, 1.0)
 FIRST = {
@@ -34,13 +34,13 @@ BOTH = FIRST | {
 
 
 @pytest.fixture
-def tuned(tmp_path):
+def tuned(campaigns):
     grid = "\n".join(
         f"  {name_condition(kind, setting)}: [configs/conditions/sepa_paper/c1_grpo.yaml, configs/rates/x1.yaml]"
         for kind in FIRST
         for setting in (LARGE, SMALL)
     )
-    path = tmp_path / "grid.yaml"
+    path = campaigns / "grid.yaml"
     path.write_text(
         f"name: grid\nconfigs: [configs/tiny.yaml]\nconditions:\n{grid}\nbaseline: flat_p4_x2\nseeds: [0]\n"
         "budget: {decoded_tokens: 1000, evaluations: 2}\nprimary: val/pass_at_1\nsummary: area\neffect: 0.02\n"
@@ -104,10 +104,10 @@ def test_a_setting_at_the_end_of_what_was_tried_is_said():
     assert describe_doubts("it", inside) == []
 
 
-def test_what_is_declared_can_be_read_and_keeps_budget_and_questions(tuned, tmp_path):
+def test_what_is_declared_can_be_read_and_keeps_budget_and_questions(tuned, campaigns):
     conditions = select_best(tuned, BOTH, ["flat", "good"])
     plan = declare_campaign(tuned, "best", conditions, range(500, 508), "flat")
-    path = tmp_path / "best.yaml"
+    path = campaigns / "best.yaml"
     path.write_text(yaml.safe_dump(plan))
     declared = read_declaration(path)
     assert declared.budget == tuned.budget

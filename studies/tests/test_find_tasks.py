@@ -1,11 +1,11 @@
 """Levels of difficulty as task files."""
 
-import find_tasks
 import pytest
 
 from rlcredit.tasks import ReasoningGym
 from rlcredit.tasks.example import Shot
 from rlcredit.tasks.held_out_split import is_held_out
+from studies.smollm2 import find_tasks
 
 
 @pytest.mark.parametrize("level", find_tasks.LEVELS)

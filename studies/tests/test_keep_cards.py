@@ -2,12 +2,12 @@
 
 import sys
 
-import csv_rows
-import keep_cards
 import pytest
 
 from rlcredit.cards.card import ITSELF
 from rlcredit.cards.ranking import summarise_card
+from studies import csv_rows
+from studies.leaderboard import keep_cards
 from tests.rlcredit.cards.cards import made
 
 

@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 
-import measure_memory
 import pytest
-from rlcredit.preflight.step_memory import PROMPT
 from small_policies import save_as_policy
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from rlcredit.preflight.step_memory import PROMPT
+from studies.machinery import measure_memory
 from tests.small_runs import ROOT
 
 
@@ -23,7 +23,7 @@ def test_a_run_takes_what_is_forecast_within_ten_percent(name, tmp_path):
 
 
 def test_the_kept_measurements_are_of_the_runs_that_there_are():
-    kept = json.loads((ROOT / "docs/results/performance/memory.json").read_text())["memory"]
+    kept = json.loads((ROOT / "studies/machinery/results/performance/memory.json").read_text())["memory"]
     runs = {name: measure_memory.Measured(**each["run"]) for name, each in kept.items()}
     assert runs == measure_memory.CPU_RUNS
 
@@ -50,7 +50,7 @@ import json
 from pathlib import Path
 
 import torch
-from measure_memory import PeakRecorder
+from studies.machinery.measure_memory import PeakRecorder
 
 recorder = PeakRecorder("cpu", Path("no file"))
 recorder.before = recorder.reset()
@@ -63,10 +63,9 @@ print(json.dumps(recorder.peaks))
 
 def test_a_peak_is_that_of_its_phase_and_freed_memory_does_not_count():
     # In a process of its own: what other tests have left in this one may be freed meanwhile.
-    paths = os.pathsep.join([str(ROOT / "scripts"), str(ROOT)])
     done = subprocess.run(
         [sys.executable, "-c", PEAKS],
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,

@@ -2,13 +2,13 @@
 
 import argparse
 
-import measure_noise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
+from studies.measured_credit import measure_noise
 
 
 class Doubled(GRPO):

@@ -2,8 +2,9 @@
 
 import argparse
 
-import measure_signals
 import pytest
+
+from studies.credit_patterns import measure_signals
 
 
 def test_a_row_has_the_words_that_it_lacks_empty():

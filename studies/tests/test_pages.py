@@ -1,45 +1,19 @@
-"""Pages are what their templates say with the numbers of the results, and name code that exists."""
+"""Pages are what their templates say with the numbers of the results, and name files that exist."""
 
-import importlib.util
 import re
 from pathlib import Path
 
 import jinja2
 import pytest
-from docs.bare_numbers import find_bare_numbers
-from docs.numbers import require_claim
-from docs.render import find_constant_expressions, find_page_templates, list_page_faults
 
-from docs import render
+from studies import render
+from studies.bare_numbers import find_bare_numbers
+from studies.numbers import require_claim
+from studies.render import find_constant_expressions, find_page_templates, list_page_faults
+from tests.contracts.test_docs_links import broken, prose
 
 ROOT = Path(__file__).parents[2]
 PAGES = find_page_templates()
-DOCS = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "/_" not in page.as_posix()]
-SPEAKING = [*DOCS, *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG"))]
-CODE = re.compile(r"(?<![\w/.-])(?:rlcredit|callbacks|scripts|configs|tests|docs)/[\w./-]*\w")
-MODULE = re.compile(r"(?<![\w/.-])(?:rlcredit|callbacks|docs)(?:\.[a-z]\w*)+(?![\w/])")
-
-
-TAGS = {"rlcredit.key"}
-"""Dotted names that are tags of MLflow."""
-
-
-def list_missing_paths(text):
-    """Return the paths and modules that a page names and that do not exist."""
-    paths = [path for path in CODE.findall(text) if not list(ROOT.glob(path)) and not list(ROOT.glob(f"{path}*"))]
-    return paths + [name for name in MODULE.findall(text) if not (name in TAGS or is_module(name))]
-
-
-def is_module(name):
-    """Say whether a dotted name is a module, or a name in one."""
-    for module, attribute in ((name, None), name.rpartition(".")[::2]):
-        try:
-            found = importlib.util.find_spec(module)
-        except ModuleNotFoundError:
-            found = None
-        if found is not None:
-            return attribute is None or hasattr(importlib.import_module(module), attribute)
-    return False
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -47,16 +21,17 @@ def test_a_page_is_what_its_template_says(page):
     assert list_page_faults(page) == []
 
 
-@pytest.mark.parametrize("page", SPEAKING, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_code_that_a_page_names_exists(page):
-    assert list_missing_paths(page.read_text(encoding="utf-8")) == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page):
+    assert list(broken(page, prose(page))) == []
 
 
-def test_code_that_does_not_exist_is_found():
-    text = (
-        "`rlcredit/no_such_room/file.py`, `callbacks.no_such_module`, `rlcredit/base` and `rlcredit.cards.leaderboard`"
-    )
-    assert list_missing_paths(text) == ["rlcredit/no_such_room/file.py", "callbacks.no_such_module"]
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_files_of_studies_that_a_page_names_exist(page):
+    names = re.findall(r"(?<![\w/.-])studies/[\w./-]*\w", page.read_text(encoding="utf-8"))
+    modules = re.findall(r"(?<![\w/.-])studies(?:\.[a-z]\w*)+", page.read_text(encoding="utf-8"))
+    names += [f"{module.replace('.', '/')}.py" for module in modules]
+    assert [name for name in names if not list(ROOT.glob(f"{name}*"))] == []
 
 
 @pytest.mark.parametrize(
@@ -75,14 +50,13 @@ def test_a_number_of_code_or_of_a_name_is_no_measured_one(said):
     assert find_bare_numbers(f"See\n\n{said}") == []
 
 
-def test_every_study_and_every_page_with_findings_has_a_template():
-    names = {str(page.relative_to(ROOT)) for page in PAGES}
-    studies = {str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "studies").glob("*.md")}
-    assert names == studies | {"README.md", "docs/findings.md", "docs/leaderboard.md"}
+def test_every_page_has_a_template():
+    pages = [page for page in (ROOT / "studies").rglob("*.md") if ".jinja" not in page.name]
+    assert sorted(PAGES) == sorted(pages)
 
 
 def test_a_page_that_was_changed_by_hand_has_a_fault(tmp_path, monkeypatch):
-    template, page = tmp_path / "docs" / "templates" / "page.md.jinja", tmp_path / "docs" / "page.md"
+    template, page = tmp_path / "studies" / "page.md.jinja", tmp_path / "studies" / "page.md"
     template.parent.mkdir(parents=True)
     template.write_text("It gains {{ 2.5 }} points, {{ stated('8 pairs') }}, 3.5 %.\n", encoding="utf-8")
     page.write_text("It gains 2.5 points, 8 pairs, 4.5 %.\n", encoding="utf-8")
@@ -91,7 +65,7 @@ def test_a_page_that_was_changed_by_hand_has_a_fault(tmp_path, monkeypatch):
     constant, written, stale = list_page_faults(page)
     assert "page.md.jinja:1: an expression without a name" in constant
     assert "3.5 % is written out" in written
-    assert "docs/page.md is not current" in stale
+    assert "studies/page.md is not current" in stale
 
 
 def test_a_number_that_results_lack_is_refused():

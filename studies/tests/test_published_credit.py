@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from docs.studies.published_credit.numbers import collect_numbers
 
-from docs.studies.published_credit import numbers
+from studies.published import published_credit_numbers as numbers
+from studies.published.published_credit_numbers import collect_numbers
 
 
 def near(values):

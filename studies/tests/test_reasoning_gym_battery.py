@@ -1,15 +1,13 @@
-from pathlib import Path
-
 import pytest
-from csv_rows import read_csv_rows
 from reasoning_gym.factory import DATASETS
-from reasoning_gym_battery import KINDS, is_same_answer, judge_data_set
 
-from rlcredit.verification.reasoning_gym_answers import ANSWER_SHAPES
-from rlcredit.verification.reasoning_gym_scorers import EVALUATING_DATASETS
+from rlcredit.verification.reasoning_gym_answers import SHAPES
+from rlcredit.verification.reasoning_gym_scorers import EVALUATING
+from studies.csv_rows import read_csv_rows
+from studies.machinery.reasoning_gym_battery import KINDS, is_same_answer, judge_data_set
+from studies.numbers import find_results
 
-ROOT = Path(__file__).parents[2]
-ROWS = {row["name"]: row for row in read_csv_rows(ROOT / "docs" / "results" / "reasoning_gym_battery.csv")}
+ROWS = {row["name"]: row for row in read_csv_rows(find_results("reasoning_gym_battery.csv"))}
 GENEROUS = {"propositional_logic", "sokoban", "polynomial_equations", "pool_matrix"}
 """Anything follows from contradictory premises, a solved board may stay solved, 5.00 is 5.0; the study says so."""
 
@@ -33,7 +31,7 @@ def test_nothing_wrong_was_right_and_nothing_right_was_wrong(name):
 
 def test_what_the_scorers_take_is_what_has_a_shape():
     taken = {name for name, row in ROWS.items() if sum(counts(row, *(f"{kind}_scorer" for kind in KINDS)))}
-    assert taken <= ANSWER_SHAPES.keys() | EVALUATING_DATASETS.keys() | {"composite"}
+    assert taken <= SHAPES.keys() | EVALUATING.keys() | {"composite"}
 
 
 @pytest.mark.parametrize(

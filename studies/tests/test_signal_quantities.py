@@ -5,12 +5,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import signal_quantities
 import torch
 from torch.testing import assert_close
 
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.oracle.credit_estimate import true_credit
+from studies.credit_patterns import signal_quantities
 
 
 def collect(rows):

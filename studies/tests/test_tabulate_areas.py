@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from csv_rows import write_csv_rows
-from docs.numbers import RESULTS, read_results
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from docs.studies.replication import tabulate_areas
+from studies.csv_rows import write_csv_rows
+from studies.numbers import find_results, read_results
+from studies.papers import tabulate_areas
 
 CURVES = {
     "base": lambda seed: (0.4, 0.6, 0.8 + 0.01 * seed),
@@ -58,7 +58,7 @@ def test_areas_are_tested_and_corrected_as_ends_are(study):
 
 
 def test_the_areas_of_the_replication_are_those_of_its_report():
-    found = tabulate_areas.conclude_areas(RESULTS / "tiny_study")
+    found = tabulate_areas.conclude_areas(find_results("tiny_study"))
     for row in read_results("tiny_study/comparisons"):
         own = found[row["family"], row["condition"]]
         assert own.difference == pytest.approx(float(row["area_difference"]), abs=1e-9)

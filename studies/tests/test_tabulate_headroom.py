@@ -1,7 +1,7 @@
 import pytest
-from csv_rows import write_csv_rows
 
-from docs.studies.operators_and_the_gap import tabulate_headroom
+from studies.csv_rows import write_csv_rows
+from studies.measured_credit import tabulate_headroom
 
 STEPS = (0, 20, 100)
 BASELINE = [(0.2, 0.4, 0.5), (0.2, 0.3, 0.4), (0.2, 0.4, 0.6)]

@@ -1,4 +1,4 @@
-from docs.studies.headline import tabulate_thresholds
+from studies.measured_credit import tabulate_thresholds
 
 STEPS = (0, 10, 20)
 

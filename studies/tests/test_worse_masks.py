@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-import worse_masks
 from torch.testing import assert_close
 
 from rlcredit.credit.stack import CreditStack
+from studies.credit_patterns import worse_masks
 
 PLAN = torch.tensor([[True, True, False, True, False, False]])
 MASK = torch.tensor([[True, True, True, True, True, False]])

@@ -7,13 +7,13 @@ that do not, of which none may be. A row of the output counts one rewrite on one
 """
 
 import argparse
+import csv
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import csv_rows
 import math_verify
 from tabulate_verifier import render_verifier_table
 from verifier_rewrites import DIFFERENT, EQUAL
@@ -140,6 +140,14 @@ def group_misjudged_golds(
     return found
 
 
+def write_counts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows of counts to a file."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def main() -> None:
     """Rewrite, judge, count and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -162,7 +170,7 @@ def main() -> None:
         alone = [not args.no_library and is_right_for_math_verify(case) for case in cases]
         rows += count_verdicts(path.name, cases, verdicts, alone)
         if args.out:
-            csv_rows.write_csv_rows(args.out, rows)  # after every file, for a run may take long
+            write_counts(args.out, rows)  # after every file, for a run may take long
         for (kind, name), missed in group_misjudged_golds(cases, verdicts).items() if args.show else ():
             print(f"\n{path.name}: {kind}: {name}: {len(missed)}")
             for case, verdict in missed[: args.show]:

@@ -1,16 +1,15 @@
 """Tabulate how the mathematics verifier judges rewritten golds, as ``measure_verifier.py`` has counted it.
 
-    python scripts/tabulate_verifier.py docs/results/verifier_before.csv
-    python scripts/tabulate_verifier.py BEFORE.csv AFTER.csv --rewrites
+    python tests/batteries/tabulate_verifier.py studies/machinery/results/verifier_before.csv
+    python tests/batteries/tabulate_verifier.py BEFORE.csv AFTER.csv --rewrites
 
 Two files are of two versions of the verifier; math-verify alone is taken from the second.
 """
 
 import argparse
+import csv
 from collections.abc import Sequence
 from pathlib import Path
-
-import csv_rows
 
 from rlcredit.pages.tables import Table
 
@@ -73,7 +72,7 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", help="one, or the one before and the one after a change")
     parser.add_argument("--rewrites", action="store_true", help="also the rewrites that are misjudged")
     args = parser.parse_args()
-    versions = [csv_rows.read_csv_rows(path) for path in args.files]
+    versions = [list(csv.DictReader(path.read_text(encoding="utf-8").splitlines())) for path in args.files]
     print(render_verifier_table(*versions))
     if args.rewrites:
         print("\n" + render_rewrite_table(*versions))

@@ -56,3 +56,11 @@ def test_only_the_layout_knows_what_the_files_of_a_run_are_called():
     assert len(code) > 200
     known = {path.relative_to(ROOT).as_posix(): strings(path) & names for path in code if path != layout}
     assert {path: sorted(names) for path, names in known.items() if names} == {}
+
+
+def test_the_product_knows_no_study():
+    rooms = ("rlcredit", "callbacks", "configs", "scripts")
+    files = [path for room in rooms for path in (ROOT / room).rglob("*") if path.suffix in (".py", ".yaml", ".md")]
+    assert len(files) > 400
+    naming = [path for path in files if re.search(r"\bstudies\b", path.read_text(encoding="utf-8"))]
+    assert [path.relative_to(ROOT).as_posix() for path in naming] == []

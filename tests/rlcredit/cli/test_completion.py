@@ -44,10 +44,12 @@ def test_operators_are_suggested_without_being_imported():
     assert {cls.__name__ for cls in find_operator_classes() if ".probes." not in cls.__module__} <= named
 
 
-@pytest.mark.parametrize("words", [["fit", "--config", ""], ["evaluate", "--tasks", ""], ["campaign", ""]])
-def test_every_suggested_file_is_there(words):
+@pytest.mark.parametrize(
+    ("words", "least"), [(["fit", "--config", ""], 6), (["evaluate", "--tasks", ""], 6), (["campaign", ""], 1)]
+)
+def test_every_suggested_file_is_there(words, least):
     found = suggest_words(words)
-    assert len(found) > 5
+    assert len(found) >= least
     assert all(Path(find_config_file(name)).is_file() for name in found)
 
 

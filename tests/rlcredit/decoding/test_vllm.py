@@ -6,7 +6,7 @@
     RLCREDIT_VLLM=vllm/bin/python python -m pytest -m vllm
 
 It has no kernel for heads as narrow as those of the embedded policy;
-a twin with wider ones, which computes the same, is trained (`scripts/wide_heads.py`).
+a twin with wider ones, which computes the same, is trained (`tests/wide_heads.py`).
 """
 
 import os
@@ -17,11 +17,11 @@ import urllib.request
 
 import pytest
 import torch
-from wide_heads import save_with_wide_heads
 
 from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.decoding.vllm_server import VLLMServer
 from rlcredit.policy.policy import Policy
+from tests.wide_heads import save_with_wide_heads
 
 PYTHON = os.environ.get("RLCREDIT_VLLM")
 
