@@ -1,8 +1,8 @@
 import pytest
 from reasoning_gym.factory import DATASETS
 
-from rlcredit.verification.reasoning_gym_answers import SHAPES
-from rlcredit.verification.reasoning_gym_scorers import EVALUATING
+from rlcredit.verification.reasoning_gym_answers import ANSWER_SHAPES
+from rlcredit.verification.reasoning_gym_scorers import EVALUATING_DATASETS
 from studies.csv_rows import read_csv_rows
 from studies.machinery.reasoning_gym_battery import KINDS, is_same_answer, judge_data_set
 from studies.numbers import find_results
@@ -31,7 +31,7 @@ def test_nothing_wrong_was_right_and_nothing_right_was_wrong(name):
 
 def test_what_the_scorers_take_is_what_has_a_shape():
     taken = {name for name, row in ROWS.items() if sum(counts(row, *(f"{kind}_scorer" for kind in KINDS)))}
-    assert taken <= SHAPES.keys() | EVALUATING.keys() | {"composite"}
+    assert taken <= ANSWER_SHAPES.keys() | EVALUATING_DATASETS.keys() | {"composite"}
 
 
 @pytest.mark.parametrize(
