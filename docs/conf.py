@@ -24,7 +24,7 @@ exclude_patterns = ["README.md", "_site"]
 myst_enable_extensions = ["dollarmath"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
-suppress_warnings = ["config.cache"]
+suppress_warnings = ["config.cache", "toc.not_included"]  # pages of the root are linked, not listed
 autosummary_generate = True
 autodoc_default_options = {
     "members": True,

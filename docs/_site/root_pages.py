@@ -8,6 +8,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).parents[1]
+INCLUDED = "```{include} README.md\n```"
 PAGES = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
 
 
@@ -27,7 +28,7 @@ def copy_study_pages(app: Sphinx) -> None:
     studies = DOCS.parent / "studies"
     for page in [studies / "README.md", *studies.glob("*/README.md")]:
         text = re.sub(r"\]\((?:\.\./)+docs/", "](/", page.read_text(encoding="utf-8"))
-        text = re.sub(r"(?<!!)\[([^]]+)\]\((?!https?:|#)(?![^)]*\.md[#)])[^)]*\)", r"\1", text)
+        text = re.sub(r"(?<!!)\[([^]]+)\]\((?!https?:|#|/)(?:(?:\.\./){2}|(?![^)]*\.md[#)]))[^)]*\)", r"\1", text)
         path = DOCS / "_studies" / page.relative_to(studies)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -36,13 +37,16 @@ def copy_study_pages(app: Sphinx) -> None:
 
 def link_root_pages(text: str) -> str:
     """Return a page whose links to the root and to the studies go to the copies."""
+    text = re.sub(r"\[([^]]+)\]\((?:\.\./)*studies/(?![^)]*\.md[#)])[^)]*\)", r"\1", text)
     text = re.sub(r"\]\((?:\.\./)*studies/", "](/_studies/", text)
     return re.sub(rf"\]\((?:\.\./)*({'|'.join(PAGES)})\.md", lambda found: f"](/_root/{found[1].lower()}.md", text)
 
 
 def turn_source_links(app: Sphinx, name: str, source: list[str]) -> None:
     """Turn the links of a page to the root; the name of a folder of the repository, which no site has, is no link."""
-    source[0] = re.sub(r"\[(`[^`]+`)\]\((?:\.\./)+configs/[\w/]+\)", r"\1", source[0])
+    source[0] = re.sub(r"\[([^]]+)\]\((?:\.\./)+configs/[\w/]+\)", r"\1", source[0])
+    if name == "index":
+        source[0] = source[0].replace(INCLUDED, link_root_pages((DOCS / "README.md").read_text(encoding="utf-8")))
     if not name.startswith(("_root/", "_studies/", "_api/")):
         source[0] = re.sub(r"\]\((?=README\.md)", "](./", source[0]) if name == "index" else link_root_pages(source[0])
 
