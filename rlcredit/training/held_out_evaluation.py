@@ -31,6 +31,11 @@ class HeldOutEvaluator(Module):
         pass_k: The k of ``val/pass_at_k``.
         seed: Seed of the sampling noise.
 
+    Attributes:
+        pass_metrics: Metrics of each held-out set, by its number.
+        batch_counts: Batches of each held-out set that this process has, and most that any has.
+        first_fault: First fault of held-out answers, reported when all processes have finished theirs.
+
     """
 
     def __init__(self, sampling: Sampling, pass_k: int, seed: int) -> None:
@@ -39,8 +44,8 @@ class HeldOutEvaluator(Module):
         self.pass_k = pass_k
         self.seed = seed
         self.pass_metrics = ModuleDict()
-        self._batches: list[tuple[int, int]] = []
-        self._fault: RunStopped | None = None
+        self.batch_counts: list[tuple[int, int]] = []
+        self.first_fault: RunStopped | None = None
 
     def add_metrics(self, task: Task) -> None:
         """Keep metrics for each held-out set of a task that has none yet."""
@@ -73,8 +78,8 @@ class HeldOutEvaluator(Module):
         samples = collector.sample(
             held_out_set.shift_noise_numbers(prompts), prompt_ids, sampling, self.seed, VALIDATION
         )
-        self._fault = (
-            self._fault
+        self.first_fault = (
+            self.first_fault
             or find_value_fault(step, "sampling held-out answers", "log-probabilities", samples.logprobs, samples.mask)
             or collector.compare_engine(prompt_ids, samples, sampling, step)
         )
@@ -94,7 +99,7 @@ class HeldOutEvaluator(Module):
 
     def compare_batch_counts(self, batches: list[int], device: torch.device) -> None:
         """Learn how many more batches of each held-out set than this process another has."""
-        self._batches = [(number, find_largest_number(number, device)) for number in batches]
+        self.batch_counts = [(number, find_largest_number(number, device)) for number in batches]
 
     def make_spare_passes(self, collector: RolloutCollector, task: Task, number: int, batch_index: int) -> None:
         """After the last batch of a set, score as often as the processes with most questions of it do.
@@ -106,7 +111,7 @@ class HeldOutEvaluator(Module):
             batch_index: Number of the batch that has been answered.
 
         """
-        batches, most_batches = self._batches[number]
+        batches, most_batches = self.batch_counts[number]
         for _ in range(most_batches - batches if batch_index + 1 == batches else 0):
             prompt_ids = collector.encode(task.held_out_prompts(0, 1))
             ids = torch.zeros(1, 1, dtype=torch.long, device=prompt_ids.device)
@@ -115,6 +120,6 @@ class HeldOutEvaluator(Module):
 
     def raise_fault(self, device: torch.device) -> None:
         """Stop all processes if one has a fault, once all have finished."""
-        fault, self._fault = self._fault, None
+        fault, self.first_fault = self.first_fault, None
         if is_set_anywhere(fault is not None, device):
             raise share_first_value(fault)
