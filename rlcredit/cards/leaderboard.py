@@ -1,4 +1,4 @@
-"""The leaderboard of all conditions on all test policies: tables, a sortable page, a picture, and predictors."""
+"""The leaderboard of all conditions on all test policies: tables, a sortable page, and a picture."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -10,7 +10,6 @@ from rlcredit.base.text_escaping import escape_markdown
 from rlcredit.cards.card import ITSELF
 from rlcredit.cards.card_page import format_row_cell, make_board_table, make_number_cell, render_card_template
 from rlcredit.cards.card_policies import MEANINGS
-from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import (
     GAIN,
     RankedCondition,
@@ -28,7 +27,7 @@ from rlcredit.statistics.t_test import TTest
 
 
 def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = ()) -> Path:
-    """Write a leaderboard and the predictors of training gains: CSV, Markdown, a picture, a sortable page.
+    """Write a leaderboard: CSV, Markdown, a picture, a sortable page.
 
     Args:
         rows: Leaderboard rows of all conditions and test policies.
@@ -40,14 +39,10 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
 
     """
     write_atomically(folder / "leaderboard.csv", render_csv(rows))
-    correlations = list(correlate_predictors(rows))
-    for name in ("foretold.csv", "leaderboard.png"):  # of an earlier leaderboard; this one may have none
-        (folder / name).unlink(missing_ok=True)
-    if correlations:
-        write_atomically(folder / "foretold.csv", render_csv([each.to_row() for each in correlations]))
-    sentence, predictors = summarise_leaderboard(rows), make_predictor_table(correlations)
-    parts = [render_leaderboard_table(rows), sentence, predictors.to_markdown() if correlations else ""]
-    write_atomically(folder / "leaderboard.md", escape_markdown("\n\n".join(filter(None, parts)) + "\n"))
+    (folder / "leaderboard.png").unlink(missing_ok=True)  # of an earlier leaderboard; this one may have none
+    sentence = summarise_leaderboard(rows)
+    text = f"{render_leaderboard_table(rows)}\n\n{sentence}".strip()
+    write_atomically(folder / "leaderboard.md", escape_markdown(text + "\n"))
     if sentence:
         plot_condition_gains(rows, folder / "leaderboard.png")
     page = folder / "leaderboard.html"
@@ -56,7 +51,6 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
         "summary": sentence,
         "ranking": make_ranking_table(rows, own),
         "boards": {name: make_board_table(board, own) for name, board in group_rows_by_policy(rows).items()},
-        "predictors": predictors,
         "meanings": {row["organism"]: MEANINGS.get(row["organism"], "") for row in rows},
     }
     write_atomically(page, render_card_template(page.name, content))

@@ -42,7 +42,7 @@ SHOWN = {
 """Findings on the leaderboard, with titles, units and meanings."""
 
 GAIN = "area_gain"
-"""The finding by which rows are ordered, and which is predicted: the paired gain over all of training."""
+"""The finding by which rows are ordered: the paired gain over all of training."""
 
 KEYS: tuple[str, ...] = ("condition", "organism", "budget", "baseline", "verdict", "commit", "command")
 

@@ -6,7 +6,7 @@ from csv_rows import read_csv_rows
 
 from docs.numbers import RESULTS, Estimate, Rows, parse_estimate, require_claim
 from rlcredit.cards import leaderboard
-from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
+from studies.leaderboard.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import SHIPPED, rank_conditions, summarise_leaderboard
 
 

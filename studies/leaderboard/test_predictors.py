@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from rlcredit.cards.card import ITSELF, NONE
-from rlcredit.cards.predictors import FEWEST, PROBES, correlate_predictors, spearman_correlation
+from studies.leaderboard.predictors import FEWEST, PROBES, correlate_predictors, spearman_correlation
 
 
 def rows(number, organisms=("aligned", "decoy"), noise=0.0):
