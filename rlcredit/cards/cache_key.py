@@ -21,7 +21,7 @@ from rlcredit.policy.model_loading import find_embedded_policy
 MACHINERY = "rlcredit.training.module"
 """Under every run, whatever it names."""
 
-MEASURING = "rlcredit.cards.builder"
+MEASURING = "rlcredit.cards.policy_cards"
 """Under every card."""
 
 OUTPUT = ("logger", "default_root_dir")

@@ -160,7 +160,7 @@ class Card:
 
     def _repr_html_(self) -> str:
         """Return the card's page in a frame, for a notebook."""
-        from rlcredit.cards.card_page import write_card_page  # noqa: PLC0415  (it imports this module)
+        from rlcredit.cards.card_view import write_card_page  # noqa: PLC0415  (it imports this module)
 
         with tempfile.TemporaryDirectory() as folder:
             page = write_card_page([self], Path(folder)).read_text(encoding="utf-8")

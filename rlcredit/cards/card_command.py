@@ -14,15 +14,15 @@ from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.messages import print_message
 from rlcredit.cards import card_policies, leaderboard
 from rlcredit.cards.budget import BUDGETS
-from rlcredit.cards.builder import CardBuilder
+from rlcredit.cards.policy_cards import CardBuilder
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_options import FIRST, SIZE, make_card_parser
-from rlcredit.cards.card_page import write_card_page
+from rlcredit.cards.card_view import write_card_page
 from rlcredit.cards.card_text import render_card_text, render_comparison_text
 from rlcredit.cards.comparability import refuse_incomparable_condition
 from rlcredit.cards.condition import CardCondition, list_shipped_operators, resolve_card_condition
 from rlcredit.cards.ranking import add_shipped_rows
-from rlcredit.cards.rollout_card import RolloutCardBuilder
+from rlcredit.cards.file_cards import RolloutCardBuilder
 from rlcredit.cli.engine_text import build_engine
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config.arguments import WIDEST

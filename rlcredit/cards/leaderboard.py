@@ -8,7 +8,7 @@ from rlcredit.base.files import render_csv, write_atomically
 from rlcredit.base.plot_style import ACCENT, INK, MUTED, create_figure, style_axes
 from rlcredit.base.text_escaping import escape_markdown
 from rlcredit.cards.card import ITSELF
-from rlcredit.cards.card_page import format_row_cell, make_board_table, make_number_cell, render_card_template
+from rlcredit.cards.card_view import format_row_cell, make_board_table, make_number_cell, render_card_template
 from rlcredit.cards.card_policies import MEANINGS
 from rlcredit.cards.ranking import (
     GAIN,

@@ -9,7 +9,7 @@ import pytest
 
 from callbacks.tokens.gtpo import GTPO
 from rlcredit.cards.card import Card
-from rlcredit.cards.card_page import make_board_table, write_card_page
+from rlcredit.cards.card_view import make_board_table, write_card_page
 from rlcredit.cards.operator_text import describe_operator
 from rlcredit.cards.ranking import Leaderboard, summarise_card
 from rlcredit.cards.stack_properties import StackProperty

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rlcredit.cards.builder import CardBuilder
+from rlcredit.cards.policy_cards import CardBuilder
 from rlcredit.cards.card_policies import resolve_card_policy
 from rlcredit.cards.condition import resolve_card_condition
 from rlcredit.cards.measuring_bar import MeasuringBar

@@ -11,7 +11,7 @@ from rlcredit.bridge import assign_credit, load_stack
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_command import run_card_command
 from rlcredit.cards.condition import resolve_card_condition
-from rlcredit.cards.rollout_card import RolloutCardBuilder
+from rlcredit.cards.file_cards import RolloutCardBuilder
 from rlcredit.policy.model_loading import load_tokenizer
 from rlcredit.policy.policy import Policy
 from tests.conftest import make_rollout
