@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,53 +40,42 @@ STEPS = 3
 """The first opens gates and starts averages, the second is measured, the third timed; none changes the policy."""
 
 
-class CreditedBatch(Protocol):
+@dataclass(kw_only=True)
+class CreditedBatch:
     """A batch under one stack, wherever it comes from.
 
     Attributes:
-        stack: Operators that assign credit.
+        stack: Operators that have assigned credit.
         rollout: Rollout with the ledger as the operators left it.
         page: Heat-map of some completions.
         gradients: Gradients of the loss for each prompt, shape ``(P, D)`` float32; None where they are not known.
 
     """
 
-    @property
-    def stack(self) -> Sequence[CreditOperator]: ...  # noqa: D102
-    @property
-    def rollout(self) -> Rollout: ...  # noqa: D102
-    @property
-    def page(self) -> str: ...  # noqa: D102
-    @property
-    def gradients(self) -> NDArray[np.float32] | None: ...  # noqa: D102
+    stack: Sequence[CreditOperator]
+    rollout: Rollout
+    page: str = ""
+    gradients: NDArray[np.float32] | None = None
 
 
-@dataclass
-class CardBatch:
-    """Everything measured about a batch under one stack.
+@dataclass(kw_only=True)
+class CardBatch(CreditedBatch):
+    """A batch of a test policy under one stack, and all that was measured beside its credit.
 
     Attributes:
         resolution: Resolved configuration of the condition.
-        stack: Operators that assign credit.
-        rollout: Rollout with the ledger as the operators left it.
-        gradients: Gradients of the loss for each prompt, shape ``(P, D)`` float32.
         reported: Metrics of the operators, by name.
         seconds: Seconds that each part of a step took, by name.
         decoded: Tokens that operators decoded for the step, beside its completions.
         truth: True credit of some completions, None where it was not asked for.
-        page: Heat-map of some completions.
 
     """
 
     resolution: ResolvedCondition
-    stack: Sequence[CreditOperator]
-    rollout: Rollout
-    gradients: NDArray[np.float32]
     reported: Mapping[str, float]
     seconds: Mapping[str, float] = field(default_factory=dict)
     decoded: int = 0
     truth: TrueCredit | None = None
-    page: str = ""
 
 
 def measure_card_batch(
@@ -128,7 +117,7 @@ def measure_card_batch(
     module.engine.ahead = 0  # a second batch of the same policy is all there is to come
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
     stack = [operator for operator in find_trainer_stack(resolution.trainer) if operator.writes]
-    seen = _BatchRecorder(budget, truth, ask, bar)
+    recorder = _BatchRecorder(budget, truth, ask, bar)
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
             max_steps=STEPS,
@@ -142,13 +131,13 @@ def measure_card_batch(
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            callbacks=[_FinalStepSetter(budget.steps or max(settings["max_steps"], 0)), *stack, seen],  # pyright: ignore[reportArgumentType]
+            callbacks=[_FinalStepSetter(budget.steps or max(settings["max_steps"], 0)), *stack, recorder],  # pyright: ignore[reportArgumentType]
         )
         takes = estimate_memory(trainer, module, resolution.task)
         if takes is not None and takes.peak_bytes > takes.room:
             module.micro_batches.size = module.scoring_batches.size = budget.batch * budget.completions
         trainer.fit(module, resolution.task)
-    return CardBatch(resolution, stack, **seen.found)  # pyright: ignore[reportArgumentType]
+    return CardBatch(resolution=resolution, stack=stack, **recorder.facts)  # pyright: ignore[reportArgumentType]
 
 
 def resolve_batch_config(files: Sequence[str], budget: CardBudget, threads: int = 1) -> ResolvedCondition:
@@ -207,7 +196,7 @@ class _BatchRecorder(
         self.budget, self.truth, self.asks = budget, truth, ask and truth is None
         if self.asks:
             self.reads = self.reads | {"oracle"}
-        self.found: dict[str, Any] = {}
+        self.facts: dict[str, Any] = {}
         self.seen_before = 0
 
     def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
@@ -221,7 +210,7 @@ class _BatchRecorder(
         vectors = compute_prompt_vectors(trainer, module, rollout, credit)
         decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
         rollout.truth = self._measure_true_credit(rollout)
-        self.found = {
+        self.facts = {
             "rollout": rollout,
             "gradients": vectors.cpu().numpy(),
             "reported": {name: float(value) for name, value in trainer.callback_metrics.items()},
@@ -250,4 +239,4 @@ class _BatchRecorder(
         """Record the times of the last step, during which nothing is measured."""
         assert isinstance(pl_module, PolicyModule)
         times = pl_module.state.metrics.items()
-        self.found["seconds"] = {name.removeprefix("time/"): t for name, t in times if name.startswith("time/")}
+        self.facts["seconds"] = {name.removeprefix("time/"): t for name, t in times if name.startswith("time/")}

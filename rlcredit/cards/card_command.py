@@ -14,15 +14,14 @@ from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.messages import print_message
 from rlcredit.cards import card_policies, leaderboard
 from rlcredit.cards.budget import BUDGETS
-from rlcredit.cards.policy_cards import CardBuilder
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_options import FIRST, SIZE, make_card_parser
-from rlcredit.cards.card_view import write_card_page
-from rlcredit.cards.card_text import render_card_text, render_comparison_text
+from rlcredit.cards.card_view import CardView, render_comparison_text, write_card_page
 from rlcredit.cards.comparability import refuse_incomparable_condition
 from rlcredit.cards.condition import CardCondition, list_shipped_operators, resolve_card_condition
+from rlcredit.cards.file_cards import FileCards
+from rlcredit.cards.policy_cards import PolicyCards
 from rlcredit.cards.ranking import add_shipped_rows
-from rlcredit.cards.file_cards import RolloutCardBuilder
 from rlcredit.cli.engine_text import build_engine
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config.arguments import WIDEST
@@ -67,7 +66,7 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
     if options.engine:
         build_engine(options.engine)  # refused before anything is measured
     builders = [
-        CardBuilder(place, base, budget, options.out, options.slots, options.threads, options.engine)
+        PolicyCards(place, base, budget, options.out, options.slots, options.threads, options.engine)
         for place in places
     ]
     for builder in builders:
@@ -76,9 +75,9 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
     made: dict[str, list[Card]] = {each.name: [] for each in conditions}
     for builder in builders:
         for each in conditions:
-            made[each.name].append(builder.build_card(each))
+            made[each.name].append(builder.make_card(each))
     for cards in made.values():
-        page = write_card_page(cards, options.out, options.mlflow, options.experiment)
+        page = write_card_page(CardView(cards), options.out, options.mlflow, options.experiment)
         for card in cards:
             print(f"{card.name} on {card.organism}: {card.verdict}. {card.sentence}")
         print(page)
@@ -109,15 +108,16 @@ def _refuse_unfit_options(options: argparse.Namespace) -> None:
 def _build_rollout_cards(options: argparse.Namespace, conditions: Sequence[CardCondition], base: CardCondition) -> int:
     """Make the cards of one batch from a file."""
     torch.set_num_threads(options.threads)
-    builder = RolloutCardBuilder(
+    builder = FileCards(
         options.rollout, base, options.tokenizer, options.model, options.adapter, options.temperature or 1.0
     )
-    cards = [builder.build_card(each) for each in conditions]
+    cards = [builder.make_card(each) for each in conditions]
     columns = min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
     for card in cards:
         card.write(options.out / card.organism / card.budget / card.folder_stem / "card.json")
-        page = write_card_page([card], options.out, options.mlflow, options.experiment, beside=cards)
-        lines = render_card_text(card, columns) if len(cards) == 1 else ()
+        view = CardView([card], cards)
+        page = write_card_page(view, options.out, options.mlflow, options.experiment)
+        lines = view.render_text(columns) if len(cards) == 1 else ()
         print(*lines, *([""] if len(cards) == 1 else []), page, sep="\n")
     if len(cards) > 1:
         print("", render_comparison_text(cards), sep="\n")

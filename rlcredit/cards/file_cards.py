@@ -2,7 +2,6 @@
 
 import argparse
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from rlcredit.base.files import file_sha256
 from rlcredit.bridge.assignment import refuse_partial_rewards
 from rlcredit.bridge.bridged_stack import BridgedStack
 from rlcredit.bridge.stack_file import make_operators
-from rlcredit.cards.cache_key import fingerprint_configs
-from rlcredit.cards.card import ITSELF, ROLLOUT, UNTRAINED, Card, describe_card_stack, format_operator_stack
-from rlcredit.cards.card_batch import HEATED
+from rlcredit.cards.builder import build_card
+from rlcredit.cards.card import ITSELF, ROLLOUT, UNTRAINED, Card
+from rlcredit.cards.card_batch import HEATED, CreditedBatch
 from rlcredit.cards.condition import CardCondition
 from rlcredit.cards.credit_effects import measure_credit_effects
 from rlcredit.cards.finding import Finding
@@ -26,10 +25,8 @@ from rlcredit.cli.policy_arguments import load_named_policy
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.heatmap import credit_heatmap
-from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.outputs.code_versions import read_git_commit
 from rlcredit.policy.model_loading import load_tokenizer
 from rlcredit.policy.pieces import make_piece_decoder
 from rlcredit.policy.policy import Policy
@@ -46,26 +43,8 @@ LARGEST = 4
 
 
 @dataclass
-class FileBatch:
-    """A batch from a file under one stack.
-
-    Args:
-        stack: Operators that have assigned credit.
-        rollout: Batch with the ledger as the operators left it.
-        page: Heat-map of some completions.
-        gradients: Gradient of the loss for each prompt, shape ``(P, D)`` float32; None without a policy.
-
-    """
-
-    stack: Sequence[CreditOperator]
-    rollout: Rollout
-    page: str = ""
-    gradients: NDArray[np.float32] | None = None
-
-
-@dataclass
-class RolloutCardBuilder:
-    """Builder of cards for one batch from a file and one baseline.
+class FileCards:
+    """Report cards of one batch from a file and one baseline.
 
     Args:
         file: File that :meth:`Rollout.save` has written.
@@ -89,7 +68,7 @@ class RolloutCardBuilder:
     _decode: Decode | None = field(default=None, init=False)
     _policy: Policy | None = field(default=None, init=False)
     _apart: float = field(default=0.0, init=False)
-    _base: FileBatch | None = field(default=None, init=False)
+    _base: CreditedBatch | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Read the batch, its texts and its policy."""
@@ -111,7 +90,7 @@ class RolloutCardBuilder:
         """Name of the batch, which folders can have."""
         return re.sub(r"[^\w.-]+", "-", self.file.stem).strip("-.") or "batch"
 
-    def build_card(self, candidate: CardCondition) -> Card:
+    def make_card(self, candidate: CardCondition) -> Card:
         """Return the card of a condition.
 
         Raises:
@@ -120,32 +99,23 @@ class RolloutCardBuilder:
         """
         if self._base is None:
             self._base = self._measure_condition(self.baseline)
-        base = self._base
-        itself = candidate.content["trainer"] == self.baseline.content["trainer"]
-        batch = base if itself else self._measure_condition(candidate)
+        is_baseline = candidate.content["trainer"] == self.baseline.content["trainer"]
+        batch = self._base if is_baseline else self._measure_condition(candidate)
         candidate.refuse_edits()
-        facts = self.rollout
-        card = Card(
-            candidate.name,
-            self.name,
-            self.baseline.name,
-            ROLLOUT,
-            (candidate.origin, str(self.file), self.baseline.origin),
-            format_operator_stack(batch.stack),
-            format_operator_stack(base.stack),
-            read_git_commit(),
-            (file_sha256(self.file), fingerprint_configs([self.baseline.content])),
-            **describe_card_stack(batch, base),
+        return build_card(
+            candidate,
+            self.baseline,
+            batch,
+            self._base,
+            self._measure_sections(batch, self._base),
+            origin=str(self.file),
+            fingerprint=file_sha256(self.file),
+            organism=self.name,
+            budget=ROLLOUT,
+            verdict=ITSELF if is_baseline else UNTRAINED,
+            sentence=f"{_describe_batch(self.rollout)}. No run says what is learnt from it.",
             policy=self._name_policy(),
         )
-        card.sections = {"batch": self._measure_effects(batch, base)}
-        if batch.gradients is not None:
-            size = max(1, min(LARGEST, len(facts.mask) // facts.group_size // BATCHES))
-            gradient = [*measure_gradient_change(batch, base, size), _describe_distance(self._apart)]
-            card.sections = {**card.sections, "gradient": gradient}
-        card.verdict = ITSELF if itself else UNTRAINED
-        card.sentence = f"{_describe_batch(facts)}. No run says what is learnt from it."
-        return card
 
     def _name_policy(self) -> str:
         """Return the options that name tokenizer and policy."""
@@ -153,7 +123,7 @@ class RolloutCardBuilder:
         shown = [f"{option} {value}" for option, value in named.items() if value is not None]
         return " ".join([*shown, f"--temperature {self.temperature:g}"] if self._policy else shown)
 
-    def _measure_condition(self, condition: CardCondition) -> FileBatch:
+    def _measure_condition(self, condition: CardCondition) -> CreditedBatch:
         """Assign credit to the batch twice, so that gates are open and averages have begun; measure the second time."""
         stack = BridgedStack(make_operators(condition.content["trainer"]["callbacks"], condition.origin))
         self._refuse_missing(stack)
@@ -162,7 +132,7 @@ class RolloutCardBuilder:
         credited.sources = self.rollout.sources
         page = credit_heatmap(credited, completions=HEATED, decode=self._decode)
         gradients = None if self._policy is None else self._compute_gradients(self._policy, credited)
-        return FileBatch(stack.operators, credited, page, gradients)
+        return CreditedBatch(stack=stack.operators, rollout=credited, page=page, gradients=gradients)
 
     def _refuse_missing(self, stack: BridgedStack) -> None:
         """Refuse a stack that needs what the batch does not hold."""
@@ -179,12 +149,16 @@ class RolloutCardBuilder:
         verdicts = self.rollout.verdicts if ((known == 0) | (known == 1)).all() else None
         refuse_partial_rewards(stack, self.rollout.given_rewards, verdicts, "Give verdicts as `correct`")
 
-    def _measure_effects(self, batch: FileBatch, base: FileBatch) -> list[Finding]:
-        """Return the effects on the batch; a bound on credit is one for rewards from zero to one."""
-        found = list(measure_credit_effects(batch, base))
+    def _measure_sections(self, batch: CreditedBatch, base: CreditedBatch) -> dict[str, list[Finding]]:
+        """Return the findings; a bound on credit is one for rewards from zero to one."""
         rewards = self.rollout.judged_rewards
-        inside = not ((rewards < 0) | (rewards > 1)).any()
-        return [each for each in found if inside or each.name != "saturated"]
+        is_bounded = not ((rewards < 0) | (rewards > 1)).any()
+        effects = measure_credit_effects(batch, base)
+        sections = {"batch": [finding for finding in effects if is_bounded or finding.name != "saturated"]}
+        if batch.gradients is not None:
+            size = max(1, min(LARGEST, len(self.rollout.mask) // self.rollout.group_size // BATCHES))
+            sections["gradient"] = [*measure_gradient_change(batch, base, size), _describe_distance(self._apart)]
+        return sections
 
     def _fit_policy(self, policy: Policy) -> float:
         """Move the batch to the policy's device, and return how far its log-probabilities lie from the policy's."""

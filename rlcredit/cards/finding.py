@@ -1,12 +1,17 @@
 """One number of a card, with its unit, interval and meaning."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, WrapValidator
 
 from rlcredit.statistics.intervals import Interval, jackknife_interval
+
+FiniteNumber = Annotated[float, Field(allow_inf_nan=False)]
+Measured = Annotated[FiniteNumber, WrapValidator(lambda value, check: np.nan if value is None else check(value))]
+"""A number, NaN where there is none; JSON has null for it."""
 
 
 @dataclass(frozen=True)
@@ -28,28 +33,17 @@ class Finding:
 
     name: str
     title: str
-    estimate: float
+    estimate: Measured
     unit: str = "number"
-    low: float = np.nan
-    high: float = np.nan
-    baseline: float = np.nan
+    low: Measured = np.nan
+    high: Measured = np.nan
+    baseline: Measured = np.nan
     sentence: str = ""
 
     @property
     def interval(self) -> Interval | None:
         """Interval of the estimate, None without one."""
         return Interval(self.low, self.high, 0.95) if np.isfinite([self.low, self.high]).all() else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the finding for JSON, NaN as null."""
-        return {key: None if value != value else value for key, value in asdict(self).items()}
-
-    @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> "Finding":
-        """Return the finding that :meth:`to_json` described."""
-        numbers = ("estimate", "low", "high", "baseline")
-        known: dict[str, Any] = {key: np.nan if key in numbers and plain[key] is None else plain[key] for key in plain}
-        return cls(**known)
 
 
 def jackknife_estimate(

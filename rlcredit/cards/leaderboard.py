@@ -1,6 +1,8 @@
 """The leaderboard of all conditions on all test policies: tables, a sortable page, and a picture."""
 
+import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,21 +10,25 @@ from rlcredit.base.files import render_csv, write_atomically
 from rlcredit.base.plot_style import ACCENT, INK, MUTED, create_figure, style_axes
 from rlcredit.base.text_escaping import escape_markdown
 from rlcredit.cards.card import ITSELF
-from rlcredit.cards.card_view import format_row_cell, make_board_table, make_number_cell, render_card_template
 from rlcredit.cards.card_policies import MEANINGS
 from rlcredit.cards.ranking import (
     GAIN,
+    SHOWN,
+    Leaderboard,
     RankedCondition,
     Row,
     group_rows_by_policy,
     is_gain_significant,
+    parse_row_number,
     rank_conditions,
     reconstruct_gain_test,
     summarise_leaderboard,
 )
 from rlcredit.pages.charts import IntervalStrip, StripScale
-from rlcredit.pages.number_formats import format_p_value, format_with_interval
+from rlcredit.pages.number_formats import format_p_value, format_unit_interval, format_unit_value, format_with_interval
+from rlcredit.pages.page_template import find_verdict_class, load_page_template
 from rlcredit.pages.tables import Table, TableCell
+from rlcredit.report.report_tables import shorten_commit
 from rlcredit.statistics.t_test import TTest
 
 
@@ -53,7 +59,7 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
         "boards": {name: make_board_table(board, own) for name, board in group_rows_by_policy(rows).items()},
         "meanings": {row["organism"]: MEANINGS.get(row["organism"], "") for row in rows},
     }
-    write_atomically(page, render_card_template(page.name, content))
+    write_atomically(page, load_page_template(Path(__file__).with_name(page.name)).render(content))
     return page
 
 
@@ -84,6 +90,42 @@ def _make_gain_table(rows: Sequence[Row]) -> Table:
         mean = _format_gain_test(ranked.mean) if ranked.mean else "0"
         lines.append((ranked.name, *shown, f"**{mean}**" if ranked.is_significant else mean))
     return Table(("condition", *organisms, "mean"), lines)
+
+
+def format_row_cell(row: Row, name: str, unit: str = "number") -> str:
+    """Format a number of a leaderboard row, with its interval if it has one."""
+    number, low, high = (parse_row_number(row, f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
+    interval = format_unit_interval(low, high, unit)
+    return f"{format_unit_value(number, unit)}{f' ({interval})' if interval else ''}"
+
+
+def make_board_table(board: Leaderboard, own: Collection[str]) -> Table:
+    """Return the sortable table of all conditions on one test policy; what is the same for all is said below it.
+
+    Args:
+        board: Rows of the test policy.
+        own: Names of the conditions that are highlighted.
+
+    """
+    rows = [
+        (
+            TableCell(row["condition"], hint=f"{row['command']}, commit {shorten_commit(row['commit'])}"),
+            TableCell(row["verdict"], css_class=find_verdict_class(row["verdict"])),
+            *(make_number_cell(row, name, board.units[name]) for name in board.titles),
+        )
+        for row in board.sorted_rows
+    ]
+    terms = {title: meaning for title, _, meaning in SHOWN.values()}
+    table = Table(("condition", "verdict", *board.titles.values()), rows, ("verdict",), own, terms)
+    same = {name: text for name, text in table.find_constant_columns().items() if name in terms}
+    note = f"The same for all: {', '.join(f'{name} {text}' for name, text in same.items())}." if same else ""
+    return replace(table.without_columns(same), note=note)
+
+
+def make_number_cell(row: Row, name: str, unit: str) -> TableCell:
+    """Return a cell with a number of a leaderboard row and its interval."""
+    number, low, high = (parse_row_number(row, f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
+    return TableCell(format_unit_value(number, unit), row[name], detail=format_unit_interval(low, high, unit))
 
 
 def make_ranking_table(rows: Sequence[Row], own: Collection[str]) -> Table:

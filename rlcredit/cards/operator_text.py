@@ -4,8 +4,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from rlcredit.credit.contract import OperatorContract
 
@@ -14,8 +13,14 @@ ROLE = re.compile(r":(?:func|class|meth|mod|data|attr):`~?(?:[\w.]*\.)?([^`.]+)`
 SECTION = re.compile(r"\n*^(?:Args|Returns|Raises|Example|Attributes):$", re.MULTILINE)
 ARGUMENTS = re.compile(r"^Args:\n((?: +.*\n?|\n)+)", re.MULTILINE)
 
-TEXTS = ("name", "value", "meaning")
-"""Keys of an argument, all of them texts."""
+
+@dataclass(frozen=True)
+class ArgumentText:
+    """Name, value and meaning of an argument of an operator, in words."""
+
+    name: str
+    value: str
+    meaning: str
 
 
 @dataclass(frozen=True)
@@ -36,12 +41,8 @@ class OperatorText:
     summary: str
     formulas: Sequence[str] = ()
     prose: Sequence[str] = ()
-    arguments: Sequence[dict[str, str]] = field(default_factory=tuple)
+    arguments: Sequence[ArgumentText] = ()
     source: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the text for JSON."""
-        return asdict(self)
 
 
 def describe_own_operators(
@@ -65,7 +66,7 @@ def describe_operator(operator: OperatorContract) -> OperatorText:
     Example:
         >>> from callbacks import GTPO
         >>> text = describe_operator(GTPO(beta=0.2))
-        >>> text.summary, text.arguments[0]["value"], len(text.formulas)
+        >>> text.summary, text.arguments[0].value, len(text.formulas)
         ('More credit to the tokens at which the policy was undecided.', '0.2', 1)
 
     """
@@ -73,10 +74,7 @@ def describe_operator(operator: OperatorContract) -> OperatorText:
     module = sys.modules[cls.__module__]
     docstrings = [text for text in _list_docstrings(cls) if text]
     meanings = _parse_arguments(inspect.getdoc(cls) or "")
-    arguments = [
-        {"name": name, "value": f"{value}", "meaning": meanings.get(name, "")}
-        for name, value in operator.arguments.items()
-    ]
+    arguments = [ArgumentText(name, f"{value}", meanings.get(name, "")) for name, value in operator.arguments.items()]
     whole = (module.__doc__ if cls.__module__.startswith("callbacks.") else None) or inspect.getdoc(cls) or ""
     about = " ".join(_plain_text(whole.split("\n\n")[0]).split())
     summary = about.partition(": ")[2] or about

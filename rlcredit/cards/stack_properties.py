@@ -4,7 +4,7 @@ import copy
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -230,10 +230,6 @@ class StackProperty:
     holds: bool | None
     sentence: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the property for JSON."""
-        return asdict(self)
-
 
 FAULTS = frozenset(["memory", "padding"])
 """Checks that every sound stack passes; what another check finds is a fact about the stack, and no fault."""
@@ -273,6 +269,11 @@ def check_stack_properties(batch: CreditedBatch) -> Iterator[StackProperty]:
         else:
             yield _run_property_check(name, lambda check=check: check(stack, part))
     yield _run_property_check("neutral value", lambda: find_neutral_arguments(stack, part))
+
+
+def describe_rewards_counted(rewards: str) -> list[StackProperty]:
+    """Return how rewards count, in words; nothing where they are one for right and zero for wrong."""
+    return [StackProperty("reward functions", None, rewards)] if rewards else []
 
 
 def _run_property_check(name: str, check: Callable[[], Found]) -> StackProperty:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlcredit.campaign.declaration import ALPHA
+from rlcredit.cards.card import NONE, Card
 from rlcredit.cards.finding import Finding
 from rlcredit.pages.number_formats import format_points_apart
 from rlcredit.report.condition_comparison import ConditionComparison
@@ -20,6 +21,9 @@ PRIMARY = "val/pass_at_1"
 
 EFFECT = 0.01
 """Difference of it that would not matter."""
+
+ROUNDING = 1e-6
+"""Share of credit that is moved by nothing but the rounding of float32."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,24 @@ class TrainingOutcome:
             f"Half of the baseline's gain takes {capped[0].mean():.0f} steps, under the baseline {capped[1].mean():.0f}"
             f"{more}.",
         )
+
+
+def conclude_card(card: Card, outcome: TrainingOutcome) -> tuple[str, str]:
+    """Return the conclusion and its sentence.
+
+    Where the stack moves no credit and every answer of every run is that of the baseline, there is no difference; else
+    the verdict is that of the paired runs.
+    """
+    moved, comparison = card.finding("moved"), outcome.comparison
+    if outcome.has_equal_answers and moved and moved.estimate < ROUNDING:
+        credit = f"{card.name} gives every token the baseline's credit, up to a common factor"
+        return NONE, f"{credit}, and every run answers as the baseline's does."
+    assert comparison.test is not None
+    runs = f"{len(outcome.runs)} paired runs of {outcome.steps} steps"
+    is_equivalent = comparison.verdict.startswith("equivalent")
+    within = f"; {describe_equivalence(comparison.test)}" if is_equivalent else ""
+    ends = format_paired_difference(comparison.test, card.baseline)
+    return comparison.verdict, f"After {runs} {card.name} ends {ends}{within}."
 
 
 def format_paired_difference(test: TTest, baseline: str) -> str:

@@ -17,7 +17,7 @@ from rlcredit.evaluation.evaluate_options import make_evaluation_parser
 from rlcredit.evaluation.evaluation_folder import EvaluationFolder
 from rlcredit.evaluation.evaluation_request import EvaluationRequest, hash_evaluation_settings
 from rlcredit.evaluation.evaluation_tables import render_evaluation_summary
-from rlcredit.evaluation.mlflow_publication import make_mlflow_destination, publish_evaluation
+from rlcredit.evaluation.mlflow_publication import publish_evaluation
 from rlcredit.evaluation.request_builder import build_evaluation_request, parse_device
 from rlcredit.evaluation.result_files import compute_evaluation_results, write_evaluation_files
 from rlcredit.outputs.code_versions import read_code_versions
@@ -26,6 +26,7 @@ from rlcredit.policy.model_loading import find_fastest_device
 from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.record import MLflowDestination
+from rlcredit.record.publication import make_results_destination
 from rlcredit.supervision.graceful_stop import SignalHandler
 
 SIGNALS = SignalHandler()
@@ -59,7 +60,9 @@ def _run_evaluation(options: argparse.Namespace) -> int:
                 options.out
                 or Path("evaluations") / _name_evaluation_folder(request, hash_evaluation_settings(settings))
             )
-            to = make_mlflow_destination(options.mlflow, options.experiment, request, folder.path, code)
+            tags = {"kind": "evaluation", "seed": str(request.sampling.seed), **code}
+            to = make_results_destination(options.mlflow, options.experiment, folder.path.resolve().name, tags)
+            assert to is None or to.address  # refuses an environment without one
             held.enter_context(folder.hold_lock())
             folder.begin_or_resume(settings, code)
         except REFUSALS as error:

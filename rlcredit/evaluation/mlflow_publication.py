@@ -3,39 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 
 from rlcredit.base.files import write_atomically
 from rlcredit.evaluation.evaluation_folder import Answer, EvaluationFolder, PolicyTask
 from rlcredit.evaluation.evaluation_request import EvaluationRequest
 from rlcredit.evaluation.result_files import EvaluationResults, iterate_answer_rows
-from rlcredit.record import MLflowDestination, RunRecord
-from rlcredit.record.destination import make_destination
+from rlcredit.record.destination import MLflowDestination
+from rlcredit.record.publication import publish_results
 
 SHOWN = 1000
 """Answers in the table that MLflow's pages show; the file has all."""
-
-
-def make_mlflow_destination(
-    uri: str, experiment: str, request: EvaluationRequest, path: Path, versions: Mapping[str, str]
-) -> MLflowDestination | None:
-    """Return the MLflow destination of an evaluation; None if it is not recorded.
-
-    Args:
-        uri: Address of the tracker; ``none`` for no run, ``env`` for the address in ``MLFLOW_TRACKING_URI``.
-        experiment: Name of the experiment.
-        request: Evaluation that was requested.
-        path: Folder of the evaluation.
-        versions: Versions of the code and its libraries.
-
-    """
-    if uri == "none":
-        return None
-    settings = {"tracking_uri": None if uri == "env" else uri, "experiment_name": experiment}
-    tags = {"kind": "evaluation", "seed": str(request.sampling.seed), **versions}
-    to = make_destination(settings, path.resolve().name, tags)
-    assert to.address  # refuses an environment without one
-    return to
 
 
 def publish_evaluation(
@@ -58,15 +35,14 @@ def publish_evaluation(
     write_atomically(folder.shown_answers, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))
     former = MLflowDestination.load(folder.record.tracking)
     to.removes += [former.run_id] if former and former.run_id else []  # of a record that was cut off
-    record = RunRecord(folder.record, to=to)
-    try:
-        record.log_hyperparams(_list_mlflow_parameters(request))
-        record.log_metrics(_collect_mlflow_metrics(results), step=0)
-        for path in (folder.results, folder.table, folder.answers):
-            record.log_file(path)
-        record.log_table(folder.shown_answers.name)
-    finally:
-        record.close("FINISHED")
+    publish_results(
+        folder.record,
+        to,
+        _list_mlflow_parameters(request),
+        _collect_mlflow_metrics(results),
+        files=(folder.results, folder.table, folder.answers),
+        table=folder.shown_answers.name,
+    )
 
 
 def _list_mlflow_parameters(request: EvaluationRequest) -> dict[str, str]:

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.cards.card import NONE, conclude_card, describe_rewards_counted
+from rlcredit.cards.card import NONE
 from rlcredit.cards.finding import Finding
+from rlcredit.cards.stack_properties import describe_rewards_counted
+from rlcredit.cards.training_outcome import conclude_card
 from rlcredit.statistics.t_test import paired_t_test
 from tests.rlcredit.cards.cards import made
 

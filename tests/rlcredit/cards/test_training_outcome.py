@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlcredit.cards.card import NONE, conclude_card
-from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome
+from rlcredit.cards.card import NONE
+from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome, conclude_card
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import FinishedRun
 from rlcredit.statistics.t_test import paired_t_test
