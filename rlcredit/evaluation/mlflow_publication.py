@@ -32,7 +32,7 @@ def publish_evaluation(
         to: Destination of the record.
 
     """
-    write_atomically(folder.shown_answers, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))
+    write_atomically(folder.answer_table, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))
     former = MLflowDestination.load(folder.record.tracking)
     to.removes += [former.run_id] if former and former.run_id else []  # of a record that was cut off
     publish_results(
@@ -41,7 +41,7 @@ def publish_evaluation(
         _list_mlflow_parameters(request),
         _collect_mlflow_metrics(results),
         files=(folder.results, folder.table, folder.answers),
-        table=folder.shown_answers.name,
+        table=folder.answer_table.name,
     )
 
 

@@ -1,5 +1,6 @@
 """Where a record is delivered, and how much of it has arrived."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -7,10 +8,10 @@ import shlex
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rlcredit.base.files import replace_file
-from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch
+from rlcredit.config.stored_records import parse_record
 from rlcredit.record.mlflow_client import SQLITE
 from rlcredit.record.mlflow_experiment import RUNS_PAGE
 
@@ -18,23 +19,6 @@ USUAL = f"{SQLITE}mlflow.db"
 """The tracker of the shipped configurations: a database in the working directory."""
 
 VARIABLE = "MLFLOW_TRACKING_URI"
-
-SHAPE: Shape = {
-    "tracking_uri": TEXT_OR_NULL,
-    "experiment_name": str,
-    "run_name": str,
-    "tags": {str: str},
-    "artifact_location?": TEXT_OR_NULL,
-    "key?": TEXT_OR_NULL,
-    "run_id?": TEXT_OR_NULL,
-    "arrived?": int,
-    "status?": TEXT_OR_NULL,
-    "closes?": [str],
-    "removes?": [str],
-    "experiment_id?": TEXT_OR_NULL,
-    "shown_name?": TEXT_OR_NULL,
-}
-"""What a destination is saved as."""
 
 LOCAL_PAGES = "http://127.0.0.1:5000"
 """Address at which ``mlflow ui`` shows a database, unless it is told another."""
@@ -64,6 +48,8 @@ class MLflowDestination:
         shown_name: Name that MLflow shows: that of the run, numbered where another has it.
 
     """
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
 
     tracking_uri: str | None
     experiment_name: str
@@ -130,12 +116,9 @@ class MLflowDestination:
     @classmethod
     def load(cls, path: Path) -> "MLflowDestination | None":
         """Return what was saved; None if there is no file, or none that can be read."""
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return None
-        known = isinstance(content, dict) and content.keys() <= {field.name for field in dataclasses.fields(cls)}
-        return cls(**content) if known and find_shape_mismatch(content, SHAPE) is None else None
+        with contextlib.suppress(OSError, ValueError):
+            return parse_record(path.read_text(encoding="utf-8"), cls)
+        return None
 
 
 OURS = frozenset(["experiment_name", "run_name", "tracking_uri", "tags", "artifact_location"])
