@@ -9,7 +9,7 @@ from rlcredit.campaign.config_differences import flatten_config, list_difference
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.card_batch import CardBatch, resolve_batch_config
 from rlcredit.cards.condition import CardCondition
-from rlcredit.cards.paired_runs import RATE, TrainingCondition, refuse_unlike_evaluation
+from rlcredit.cards.paired_runs import RATE, PairedRuns, TrainingCondition
 
 DRAWN = ("model.policy", "model.sampling", "model.prompt", "model.engine", "data.class_path", "data.init_args")
 """Settings on which the completions of a batch depend, but for those of :data:`HELD_OUT`."""
@@ -51,7 +51,7 @@ def refuse_incomparable_condition(
                 TrainingCondition(candidate.name, own, read_learning_rate(leaves)),
                 TrainingCondition(baseline.name, other, read_learning_rate(base)),
             )
-            refuse_unlike_evaluation(*conditions, budget, place)
+            PairedRuns(budget, place).refuse_unlike_evaluation(*conditions)
 
 
 def list_unequal_settings(batch: CardBatch, base: CardBatch) -> list[str]:

@@ -21,7 +21,7 @@ from rlcredit.cards.credit_effects import measure_credit_cost, measure_credit_ef
 from rlcredit.cards.finding import Finding
 from rlcredit.cards.gradient_change import measure_gradient_change
 from rlcredit.cards.measuring_bar import MeasuringBar
-from rlcredit.cards.paired_runs import TrainingCondition, run_paired_training
+from rlcredit.cards.paired_runs import PairedRuns, TrainingCondition
 from rlcredit.cards.training_outcome import conclude_card
 from rlcredit.cards.true_credit import measure_credit_agreement
 from rlcredit.cli.application import read_expanded_config
@@ -103,13 +103,9 @@ class PolicyCards:
         if not self.budget.seeds:
             sentence = "This is what one batch says; no run says what is learnt from it."
             return replace(card, verdict=UNTRAINED, sentence=sentence)
-        outcome = run_paired_training(
-            self._make_training_condition(candidate, batch),
-            self._make_training_condition(self.baseline, base),
-            self.budget,
-            self.folder / "arms" / self.organism.name,
-            self.slots,
-            self.threads,
+        runs = PairedRuns(self.budget, self.folder / "arms" / self.organism.name, self.slots, self.threads)
+        outcome = runs.compare(
+            self._make_training_condition(candidate, batch), self._make_training_condition(self.baseline, base)
         )
         verdict, sentence = conclude_card(card, outcome)
         sections = {**card.sections, "learning": list(outcome.findings())}
