@@ -14,11 +14,11 @@ from rlcredit.base.exit_status import FAILED, FINISHED, REFUSED
 from rlcredit.cli.command_options import make_deliver_parser
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.shared_options import MLFLOW_OF_ENVIRONMENT, NO_MLFLOW
-from rlcredit.config.json_shapes import read_stored_json
+from rlcredit.config.stored_records import read_stored_record
 from rlcredit.config.passwords import redact_passwords, refuse_passwords
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.record.delivery import RecordDelivery
-from rlcredit.record.destination import SHAPE, USUAL, VARIABLE, MLflowDestination, resolve_tracking_uri
+from rlcredit.record.destination import USUAL, VARIABLE, MLflowDestination, resolve_tracking_uri
 from rlcredit.record.record_checks import refuse_invalid_record
 from rlcredit.record.tracker_refusals import TrackerRefusal, describe_tracker_trouble
 from rlcredit.run_folder.layout import RunFolder
@@ -82,9 +82,7 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
         ValueError: the folder is damaged, or only the folder names a tracker; with the flag that would.
 
     """
-    read_stored_json(run.tracking, SHAPE, REMOVE)
-    if (to := MLflowDestination.load(run.tracking)) is None:
-        raise ValueError(f"{run.tracking} is damaged: it has a key that no destination has. {REMOVE}")
+    to = read_stored_record(run.tracking, MLflowDestination, REMOVE)
     fallback = os.environ.get(VARIABLE)
     if options.mlflow == MLFLOW_OF_ENVIRONMENT:
         address = None
