@@ -10,7 +10,7 @@ from rlcredit.run_folder.layout import RunFolder
 
 
 def make_results_destination(uri: str, experiment: str, name: str, tags: Mapping[str, str]) -> MLflowDestination | None:
-    """Return where results go, from the words of a command line; None if they are not recorded.
+    """Return the destination of results, from the words of a command line; None if they are not recorded.
 
     Args:
         uri: Address of the tracker; ``none`` for no run, ``env`` for the address in ``MLFLOW_TRACKING_URI``.
@@ -27,7 +27,7 @@ def make_results_destination(uri: str, experiment: str, name: str, tags: Mapping
 
 def publish_results(
     folder: RunFolder,
-    to: MLflowDestination,
+    destination: MLflowDestination,
     parameters: Mapping[str, Any],
     metrics: Mapping[str, float],
     *,
@@ -39,7 +39,7 @@ def publish_results(
 
     Args:
         folder: Folder of the record; an earlier record in it is replaced.
-        to: Destination of the record.
+        destination: Destination of the record.
         parameters: Parameters of the run.
         metrics: Metrics, by name.
         step: Step to which the metrics belong.
@@ -47,7 +47,7 @@ def publish_results(
         table: Name of a table file in the folder.
 
     """
-    record = RunRecord(folder, to=to)
+    record = RunRecord(folder, to=destination)
     try:
         record.log_hyperparams(parameters)
         record.log_metrics(metrics, step=step)
