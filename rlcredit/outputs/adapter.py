@@ -69,7 +69,13 @@ def render_adapter_card(
         header.insert(1, f"base_model: {path}")
     base = f"`{path}`, embedded in rlcredit" if find_embedded_policy(path) else f"`{path}`"
     origin = ", ".join(f"{key.removeprefix('version.')} {value}" for key, value in versions.items())
-    facts = {"base": base, "run": name, "steps": step, **{key: parameters.get(key) for key in CARD_PARAMETERS}, "made with": origin}
+    facts = {
+        "base": base,
+        "run": name,
+        "steps": step,
+        **{key: parameters.get(key) for key in CARD_PARAMETERS},
+        "made with": origin,
+    }
     return CARD_TEMPLATE.format(
         header="\n".join(header),
         name=name,

@@ -66,10 +66,10 @@ class HeldOutVerdicts(Callback):
             held_out_set.name: _collect_set_verdicts(held_out_set, set_rows)
             for held_out_set, set_rows in zip(_list_held_out_sets(trainer), rows, strict=True)
         }
-        counted = cast("PolicyModule", pl_module).state.token_counts
+        costs = cast("PolicyModule", pl_module).state.token_counts
         outcome = {
             "step": trainer.global_step,
-            **({"tokens": asdict(counted)} if counted else {}),
+            **({"tokens": asdict(costs)} if costs else {}),
             "metrics": {name: float(value) for name, value in metrics if name.startswith("val/")},
             **verdicts.pop("", {"numbers": [], "questions_sha256": _hash_questions([]), "right": []}),
             **({"sets": verdicts} if verdicts else {}),
@@ -90,10 +90,10 @@ def _list_held_out_sets(trainer: Trainer) -> list[HeldOutSet]:
     return read_datamodule(trainer).held_out_sets
 
 
-def _collect_set_verdicts(asked: HeldOutSet, rows: dict[int, list[int]]) -> dict[str, Any]:
+def _collect_set_verdicts(question_set: HeldOutSet, rows: dict[int, list[int]]) -> dict[str, Any]:
     """Return the questions of one set in the order of their numbers."""
     verdicts = dict(sorted(rows.items()))
-    digest = _hash_questions(asked.task.held_out_set)
+    digest = _hash_questions(question_set.task.held_out_set)
     return {"numbers": list(verdicts), "questions_sha256": digest, "right": list(verdicts.values())}
 
 
@@ -170,7 +170,9 @@ def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:
 
 
 def _make_held_out_tags(metrics: Mapping[str, float]) -> dict[str, str]:
-    results = {name.removeprefix("val/").replace("/", "."): value for name, value in metrics.items() if "pass_at_" in name}
+    results = {
+        name.removeprefix("val/").replace("/", "."): value for name, value in metrics.items() if "pass_at_" in name
+    }
     return {f"held_out.{name}": f"{value:.4f}" for name, value in results.items()}
 
 

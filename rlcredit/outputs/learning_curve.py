@@ -40,7 +40,8 @@ class LearningCurve(Callback):
         batches = [point for point in read_metric_points(record, "train/solve_rate") if point[0] % updates == 0]
         task = cast("Task", read_datamodule(trainer))
         held_out = {
-            held_out_set.name: read_metric_points(record, held_out_set.name_metric("pass_at_1")) for held_out_set in task.held_out_sets
+            held_out_set.name: read_metric_points(record, held_out_set.name_metric("pass_at_1"))
+            for held_out_set in task.held_out_sets
         }
         with warn_on_write_error(path):
             path.unlink(missing_ok=True)  # it may be a link, of a copy of the folder for example

@@ -30,7 +30,7 @@ REPEATED_PARAMETERS = frozenset(
 
 
 def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
-    """Return what distinguishes a run, by dotted names such as ``optimizer.lr``, ``GTPO.beta`` and ``task.name``.
+    """Return the parameters that distinguish a run, by dotted names such as ``optimizer.lr`` and ``task.name``.
 
     These are numbers, words and short lists: all arguments of operators and of the loss, and of everything else those
     that differ from their defaults; the whole configuration is an artifact. A second operator of one class is
@@ -43,7 +43,7 @@ def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) 
 
     """
     optimizer = module.optimizer([torch.nn.Parameter(torch.zeros(1))])
-    own = {name: optimizer.defaults.get(name) for name in inspect.signature(type(optimizer)).parameters}
+    settings = {name: optimizer.defaults.get(name) for name in inspect.signature(type(optimizer)).parameters}
     objects: dict[str, Any] = {
         "policy": module.policy,
         "sampling": module.sampling,
@@ -53,7 +53,7 @@ def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) 
     }
     flat = {
         "optimizer.class": type(optimizer).__name__,
-        **dict(_flatten_arguments("optimizer", optimizer, values=own)),
+        **dict(_flatten_arguments("optimizer", optimizer, values=settings)),
         "optimizer.lr": optimizer.defaults["lr"],
         "scheduler.class": type(module.scheduler(optimizer)).__name__ if module.scheduler else None,
         "trainer.precision": None if trainer.precision == "32-true" else trainer.precision,
@@ -86,7 +86,9 @@ def _flatten_arguments(
     if prefix in ("loss", "task") or ("." in prefix and not prefix.startswith("policy.")):
         yield f"{prefix}.class", type(thing).__name__
     inits = [cls.__init__ for cls in type(thing).__mro__ if "__init__" in vars(cls) and cls.__module__ != "builtins"]
-    arguments = {name: parameter for init in reversed(inits) for name, parameter in inspect.signature(init).parameters.items()}
+    arguments = {
+        name: parameter for init in reversed(inits) for name, parameter in inspect.signature(init).parameters.items()
+    }
     values = {name: getattr(thing, name) for name in arguments if hasattr(thing, name)} if values is None else values
     for name, argument in arguments.items():
         if name in values and (defaults or not _is_default(values[name], argument.default)):
