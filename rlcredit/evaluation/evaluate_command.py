@@ -50,7 +50,7 @@ def run_evaluate_command(args: Sequence[str]) -> int:
 
 def _run_evaluation(options: argparse.Namespace) -> int:
     code = read_code_versions()
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as resources:
         try:
             device = parse_device(options.device) if options.device else find_fastest_device()
             request = build_evaluation_request(options)
@@ -61,16 +61,16 @@ def _run_evaluation(options: argparse.Namespace) -> int:
                 or Path("evaluations") / _name_evaluation_folder(request, hash_evaluation_settings(settings))
             )
             tags = {"kind": "evaluation", "seed": str(request.sampling.seed), **code}
-            to = make_results_destination(options.mlflow, options.experiment, folder.path.resolve().name, tags)
-            assert to is None or to.address  # refuses an environment without one
-            held.enter_context(folder.hold_lock())
+            destination = make_results_destination(options.mlflow, options.experiment, folder.path.resolve().name, tags)
+            assert destination is None or destination.address  # refuses an environment without one
+            resources.enter_context(folder.hold_lock())
             folder.begin_or_resume(settings, code)
         except REFUSALS as error:
             print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
             return REFUSED
-        held.callback(request.engine.close)
+        resources.callback(request.engine.close)
         answer_remaining_questions(request, folder, device, options.batch_size)
-        _finish_evaluation(request, folder, to, code)
+        _finish_evaluation(request, folder, destination, code)
     return FINISHED
 
 
@@ -90,7 +90,7 @@ def _refuse_unusable_policies(request: EvaluationRequest) -> None:
 
 
 def _finish_evaluation(
-    request: EvaluationRequest, folder: EvaluationFolder, to: MLflowDestination | None, code: Mapping[str, str]
+    request: EvaluationRequest, folder: EvaluationFolder, destination: MLflowDestination | None, code: Mapping[str, str]
 ) -> None:
     answers = folder.read_answers()
     results = compute_evaluation_results(request, answers)
@@ -98,12 +98,12 @@ def _finish_evaluation(
     print(render_evaluation_summary(request, *results))
     print(f"\n{folder.table}")
     SIGNALS.stop_timer()
-    if to is not None and not folder.has_record:
-        publish_evaluation(request, folder, results, answers, to)
+    if destination is not None and not folder.has_record:
+        publish_evaluation(request, folder, results, answers, destination)
 
 
 def _name_evaluation_folder(request: EvaluationRequest, settings: str) -> str:
     """Return the folder name of an evaluation, which the same request always finds again."""
-    last = request.policies[-1]
-    who = last.name if last.adapter else Path(last.build_policy().path).name
-    return f"{who}-{settings}"
+    policy = request.policies[-1]
+    subject = policy.name if policy.adapter else Path(policy.build_policy().path).name
+    return f"{subject}-{settings}"

@@ -89,15 +89,15 @@ class EvaluationFolder:
         if not self.settings.exists():
             write_atomically(self.settings, json.dumps({"settings": settings, "versions": versions}, indent=1))
             return
-        before = read_stored_record(self.settings, dict[str, dict[str, Any]], "Name another folder with --out.")
-        if differing := list_setting_differences(before["settings"], settings):
-            more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
+        content = read_stored_record(self.settings, dict[str, dict[str, Any]], "Name another folder with --out.")
+        if differences := list_setting_differences(content["settings"], settings):
+            count = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
             raise ValueError(
-                f"--out: {shorten_name(self.path)} was begun with other settings: {'; '.join(differing[:3])}{more}. "
+                f"--out: {shorten_name(self.path)} was begun with other settings: {'; '.join(differences[:3])}{count}. "
                 "Name another folder, or leave --out out."
             )
-        if others := list_setting_differences(before["versions"], versions):
-            print_message(f"warning: {self.path} was begun with other versions: {'; '.join(others)}.")
+        if version_differences := list_setting_differences(content["versions"], versions):
+            print_message(f"warning: {self.path} was begun with other versions: {'; '.join(version_differences)}.")
 
     def open_journal(self) -> Journal:
         """Open the file of batches for appending."""

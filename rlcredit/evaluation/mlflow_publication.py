@@ -11,7 +11,7 @@ from rlcredit.evaluation.result_files import EvaluationResults, iterate_answer_r
 from rlcredit.record.destination import MLflowDestination
 from rlcredit.record.publication import publish_results
 
-SHOWN = 1000
+MAX_TABLE_ANSWERS = 1000
 """Answers in the table that MLflow's pages show; the file has all."""
 
 
@@ -20,7 +20,7 @@ def publish_evaluation(
     folder: EvaluationFolder,
     results: EvaluationResults,
     answers: Mapping[PolicyTask, Sequence[Answer]],
-    to: MLflowDestination,
+    destination: MLflowDestination,
 ) -> None:
     """Record a finished evaluation and have it delivered; if MLflow is unreachable, say how to deliver it later.
 
@@ -29,15 +29,15 @@ def publish_evaluation(
         folder: Folder of the evaluation, its files written.
         results: Results of the evaluation.
         answers: All answers of the evaluation.
-        to: Destination of the record.
+        destination: Destination of the record.
 
     """
     write_atomically(folder.answer_table, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))
     former = MLflowDestination.load(folder.record.tracking)
-    to.removes += [former.run_id] if former and former.run_id else []  # of a record that was cut off
+    destination.removes += [former.run_id] if former and former.run_id else []  # of a record that was cut off
     publish_results(
         folder.record,
-        to,
+        destination,
         _list_mlflow_parameters(request),
         _collect_mlflow_metrics(results),
         files=(folder.results, folder.table, folder.answers),
@@ -47,10 +47,10 @@ def publish_evaluation(
 
 def _list_mlflow_parameters(request: EvaluationRequest) -> dict[str, str]:
     settings = {
-        f"policy/{each.name}": f"{each.settings['init_args'].get('path', 'tiny')}, {each.adapter or 'no adapter'}"
-        for each in request.policies
+        f"policy/{policy.name}": f"{policy.settings['init_args'].get('path', 'tiny')}, {policy.adapter or 'no adapter'}"
+        for policy in request.policies
     }
-    tasks = {f"task/{each.name}": f"{each.file}, {each.size} questions" for each in request.sets}
+    tasks = {f"task/{questions.name}": f"{questions.file}, {questions.size} questions" for questions in request.sets}
     return {**settings, **tasks, "completions": request.description, "margin": str(request.margin)}
 
 
@@ -63,9 +63,9 @@ def _collect_mlflow_metrics(results: EvaluationResults) -> dict[str, float]:
             metrics |= {f"{place}/{name}": scores.mean(name)}
             metrics |= {f"{place}/{name}_low": interval.low, f"{place}/{name}_high": interval.high}
         metrics |= {f"{place}/{name}": value for name, value in scores.means.items()}
-    for each in results.compared:
-        for name, test in each.differences.items():
-            metrics[f"{each.task}/{each.policy} - {each.baseline}/{name}"] = test.difference
+    for comparison in results.compared:
+        for name, test in comparison.differences.items():
+            metrics[f"{comparison.task}/{comparison.policy} - {comparison.baseline}/{name}"] = test.difference
     return metrics
 
 
@@ -73,7 +73,9 @@ def _select_shown_answers(
     request: EvaluationRequest, answers: Mapping[PolicyTask, Sequence[Answer]]
 ) -> list[dict[str, object]]:
     """Return answers for the table: the first to every question, then the second, until it is full."""
-    ordered = sorted(iterate_answer_rows(request, answers), key=lambda row: row["sample"])
+    rows = sorted(iterate_answer_rows(request, answers), key=lambda row: row["sample"])
     return list(
-        islice(({**row, "prompt": str(row["prompt"]), "answer": row["answer"] or ""} for row in ordered), SHOWN)
+        islice(
+            ({**row, "prompt": str(row["prompt"]), "answer": row["answer"] or ""} for row in rows), MAX_TABLE_ANSWERS
+        )
     )
