@@ -1,5 +1,6 @@
 """A report card: all findings about one condition on one test policy, as a record that is stored as JSON."""
 
+import itertools
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +18,12 @@ from rlcredit.cards.stack_properties import StackProperty
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.stored_records import make_record_adapter, read_stored_record
 
-REPAIR = "Remove it; the same command makes it anew."
+CARD_REPAIR = "Remove it; the same command makes it anew."
 
-ROLLOUT = "rollout"
+ROLLOUT_BUDGET = "rollout"
 """Budget of a card on a batch from a file: nothing is sampled and nothing trained."""
 
-NONE, ITSELF, UNTRAINED = "no difference", "the baseline itself", "not trained"
+NO_DIFFERENCE, ITSELF, UNTRAINED_VERDICT = "no difference", "the baseline itself", "not trained"
 
 
 def _check_folder_name(name: str) -> str:
@@ -100,7 +101,7 @@ class Card:
     @property
     def is_of_rollout(self) -> bool:
         """Whether the card is one of a batch from a file."""
-        return self.budget == ROLLOUT
+        return self.budget == ROLLOUT_BUDGET
 
     @property
     def page_stem(self) -> str:
@@ -124,7 +125,8 @@ class Card:
 
     def finding(self, name: str) -> Finding | None:
         """Return the finding with a name; None if there is none."""
-        return next((one for findings in self.sections.values() for one in findings if one.name == name), None)
+        findings = itertools.chain.from_iterable(self.sections.values())
+        return next((finding for finding in findings if finding.name == name), None)
 
     def write(self, path: Path | str) -> None:
         """Write the card as JSON."""
@@ -149,7 +151,7 @@ class Card:
             ValueError: it is no card; names the file, the field and the repair.
 
         """
-        return read_stored_record(Path(path), Card, REPAIR)
+        return read_stored_record(Path(path), Card, CARD_REPAIR)
 
 
 def name_card_folder(name: str, baseline: str) -> str:

@@ -27,16 +27,16 @@ from rlcredit.training.credit_gradients import compute_prompt_vectors
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
-HEATED = 3
+HEATMAP_ROWS = 3
 """Completions on the heat-map."""
 
-SEED = 0
+BATCH_SEED = 0
 """Of the batch: questions, adapter and noise."""
 
-PARTS = 4
+MEASUREMENT_PARTS = 4
 """Parts of a measurement that a bar shows, beside true credit."""
 
-STEPS = 3
+BATCH_STEPS = 3
 """The first opens gates and starts averages, the second is measured, the third timed; none changes the policy."""
 
 
@@ -85,7 +85,7 @@ def measure_card_batch(
     *,
     ask: bool = True,
     threads: int = 1,
-    kept: Path | None = None,
+    failure_folder: Path | None = None,
     bar: MeasuringBar | None = None,
     engine: Engine | None = None,
 ) -> CardBatch:
@@ -101,7 +101,7 @@ def measure_card_batch(
         truth: True credit of some of these completions, if it is known.
         ask: Whether to measure true credit where it is not known.
         threads: CPU threads of torch.
-        kept: Folder for a batch on which an operator fails; a temporary one if None.
+        failure_folder: Folder for a batch on which an operator fails; a temporary one if None.
         bar: Bar that shows which part is under way; no bar if None.
         engine: Engine that samples the batch, released afterwards; the configured one if None.
 
@@ -120,12 +120,12 @@ def measure_card_batch(
     recorder = _BatchRecorder(budget, truth, ask, bar)
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
-            max_steps=STEPS,
+            max_steps=BATCH_STEPS,
             accelerator=settings["accelerator"],
             precision=settings["precision"],
             devices=1,
             deterministic=True,
-            default_root_dir=kept or folder,
+            default_root_dir=failure_folder or folder,
             logger=False,
             limit_val_batches=0,
             enable_checkpointing=False,
@@ -154,7 +154,7 @@ def resolve_batch_config(files: Sequence[str], budget: CardBudget, threads: int 
 
 def _list_batch_overrides(budget: CardBudget) -> list[str]:
     values = {
-        "seed_everything": SEED,
+        "seed_everything": BATCH_SEED,
         "data.init_args.prompts_per_step": budget.prompts,
         "model.sampling.completions": budget.completions,
         "model.updates_per_rollout": 1,
@@ -208,15 +208,15 @@ class _BatchRecorder(
             return {}
         self._begin_part(f"gradients of {self.budget.prompts} prompts")
         vectors = compute_prompt_vectors(trainer, module, rollout, credit)
-        decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
+        token_count = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
         rollout.truth = self._measure_true_credit(rollout)
         self.facts = {
             "rollout": rollout,
             "gradients": vectors.cpu().numpy(),
             "reported": {name: float(value) for name, value in trainer.callback_metrics.items()},
-            "decoded": decoded,
+            "decoded": token_count,
             "truth": rollout.truth,
-            "page": credit_heatmap(rollout, completions=HEATED),
+            "page": credit_heatmap(rollout, completions=HEATMAP_ROWS),
         }
         self._begin_part("a step to time")
         return {}

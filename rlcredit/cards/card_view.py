@@ -14,13 +14,13 @@ from markupsafe import Markup
 
 from rlcredit.base.files import write_atomically
 from rlcredit.cards.card import Card
-from rlcredit.cards.card_policies import MEANINGS
+from rlcredit.cards.card_policies import POLICY_MEANINGS
 from rlcredit.cards.cautions import list_verdict_cautions
 from rlcredit.cards.finding import Finding
 from rlcredit.cards.leaderboard import make_board_table
 from rlcredit.cards.ranking import add_shipped_rows, group_rows_by_policy
 from rlcredit.cards.stack_properties import classify_property
-from rlcredit.cards.training_outcome import EFFECT
+from rlcredit.cards.training_outcome import CARD_MARGIN
 from rlcredit.credit.heatmap import draw_heatmap
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.pages.charts import IntervalStrip, StripScale, draw_curve_chart
@@ -118,7 +118,7 @@ class CardView:
             "gains": [make_gain_table(card) for card in cards],
             "charts": [draw_curve_chart(card.curves) if card.curves else None for card in cards],
             "left_out": explain_missing_sections(cards[0]),
-            "meanings": [MEANINGS.get(card.organism, "") if card.has_shipped_names else "" for card in cards],
+            "meanings": [POLICY_MEANINGS.get(card.organism, "") if card.has_shipped_names else "" for card in cards],
         }
 
     def render_text(self, columns: int) -> Iterator[str]:
@@ -137,11 +137,15 @@ class CardView:
             rows = [(f"  {row[0]}", *row[1:4]) for row in table.rows]
             yield from ("", title, *Table(table.columns[:4], rows).to_text().splitlines())
         yield from ("", "What was checked")
-        width = max(len(checked.name) for checked in card.properties)
-        for checked in card.properties:
-            head = f"  {PROPERTY_MARKS.get(classify_property(checked), ' ')} {checked.name.ljust(width)}  "
+        width = max(len(stack_property.name) for stack_property in card.properties)
+        for stack_property in card.properties:
+            head = (
+                f"  {PROPERTY_MARKS.get(classify_property(stack_property), ' ')} {stack_property.name.ljust(width)}  "
+            )
             space = max(columns, len(head) + 20)
-            yield from textwrap.wrap(checked.sentence, space, initial_indent=head, subsequent_indent=" " * len(head))
+            yield from textwrap.wrap(
+                stack_property.sentence, space, initial_indent=head, subsequent_indent=" " * len(head)
+            )
         yield from ("", *textwrap.wrap(explain_missing_sections(card), columns))
 
 
@@ -149,10 +153,10 @@ def explain_missing_sections(card: Card) -> str:
     """Return in one sentence what a card of a batch lacks and why; empty for other cards."""
     if not card.is_of_rollout:
         return ""
-    *some, last = (words for name, words in SECTION_WORDS.items() if not card.sections.get(name))
+    *names, final_name = (words for name, words in SECTION_WORDS.items() if not card.sections.get(name))
     gradient = "" if card.sections.get("gradient") else " --model names the policy and adds the gradient."
     return (
-        f"A file holds a batch and no policy, verifier or run, so {', '.join(some)} and {last} are left out; "
+        f"A file holds a batch and no policy, verifier or run, so {', '.join(names)} and {final_name} are left out; "
         f"`rlcredit card {card.name}` measures them on a test policy.{gradient}"
     )
 
@@ -203,7 +207,7 @@ def _list_finding_cells(finding: Finding) -> tuple[str, ...]:
 def make_gain_table(card: Card) -> Table:
     """Return the table of a card's gains with their intervals, drawn on one scale."""
     gains = [gain for gain in map(card.finding, GAIN_FINDINGS) if gain]
-    margin = 100 * EFFECT
+    margin = 100 * CARD_MARGIN
     ends = (number for gain in gains for number in (gain.estimate, gain.low, gain.high))
     scale = StripScale.around([-margin, margin, *ends])
     rows = [
@@ -237,8 +241,8 @@ def write_card_page(view: CardView, folder: Path, mlflow: str = "none", experime
         The HTML page; Markdown and JSON lie beside it.
 
     """
-    first = view.cards[0]
-    home = RunFolder(folder / first.page_stem)
+    first_card = view.cards[0]
+    home = RunFolder(folder / first_card.page_stem)
     home.path.mkdir(parents=True, exist_ok=True)
     paths = [home.path / "card.html", home.path / "card.md"]
     is_changed = False
@@ -246,27 +250,35 @@ def write_card_page(view: CardView, folder: Path, mlflow: str = "none", experime
         text = view.render_page(path.name)
         is_changed |= not path.is_file() or path.read_text(encoding="utf-8") != text
         write_atomically(path, text)
-    tags = {"kind": "card", "condition": first.name, "budget": first.budget, "verdict": first.verdict}
-    to = make_results_destination(mlflow, experiment, first.page_stem, {**tags, **read_code_versions()})
-    if to is not None and (is_changed or not _has_mlflow_record(home, to)):
-        command = first.command(*view.cards[1:])
-        parameters = {"stack": first.stack, "baseline": first.baseline, "command": command}
-        publish_results(home, to, parameters, _collect_mlflow_metrics(view.cards), files=paths)
+    tags = {"kind": "card", "condition": first_card.name, "budget": first_card.budget, "verdict": first_card.verdict}
+    destination = make_results_destination(mlflow, experiment, first_card.page_stem, {**tags, **read_code_versions()})
+    if destination is not None and (is_changed or not _has_mlflow_record(home, destination)):
+        command = first_card.command(*view.cards[1:])
+        parameters = {"stack": first_card.stack, "baseline": first_card.baseline, "command": command}
+        publish_results(home, destination, parameters, _collect_mlflow_metrics(view.cards), files=paths)
     return paths[0]
 
 
-def _has_mlflow_record(home: RunFolder, wanted: MLflowDestination) -> bool:
+def _has_mlflow_record(home: RunFolder, target: MLflowDestination) -> bool:
     """Whether a record of the page has been, or is being, delivered to this tracker and experiment."""
-    to = MLflowDestination.load(home.tracking)
-    return to is not None and (to.tracking_uri, to.experiment_name) == (wanted.tracking_uri, wanted.experiment_name)
+    destination = MLflowDestination.load(home.tracking)
+    return destination is not None and (destination.tracking_uri, destination.experiment_name) == (
+        target.tracking_uri,
+        target.experiment_name,
+    )
 
 
 def _collect_mlflow_metrics(cards: Sequence[Card]) -> dict[str, float]:
     metrics: dict[str, float] = {}
     for card in cards:
         for section, findings in card.sections.items():
-            for one in findings:
-                numbers = {"": one.estimate, "_low": one.low, "_high": one.high, "_baseline": one.baseline}
-                name = f"{card.organism}/{section}/{one.name}"
+            for finding in findings:
+                numbers = {
+                    "": finding.estimate,
+                    "_low": finding.low,
+                    "_high": finding.high,
+                    "_baseline": finding.baseline,
+                }
+                name = f"{card.organism}/{section}/{finding.name}"
                 metrics |= {f"{name}{end}": number for end, number in numbers.items() if math.isfinite(number)}
     return metrics

@@ -15,8 +15,8 @@ from rlcredit.bridge.assignment import refuse_partial_rewards
 from rlcredit.bridge.bridged_stack import BridgedStack
 from rlcredit.bridge.stack_file import make_operators
 from rlcredit.cards.builder import build_card
-from rlcredit.cards.card import ITSELF, ROLLOUT, UNTRAINED, Card
-from rlcredit.cards.card_batch import HEATED, CreditedBatch
+from rlcredit.cards.card import ITSELF, ROLLOUT_BUDGET, UNTRAINED_VERDICT, Card
+from rlcredit.cards.card_batch import HEATMAP_ROWS, CreditedBatch
 from rlcredit.cards.condition import CardCondition
 from rlcredit.cards.credit_effects import measure_credit_effects
 from rlcredit.cards.finding import Finding
@@ -35,10 +35,10 @@ from rlcredit.training.module import PolicyModule
 from rlcredit.training.nan_and_mismatch import rms_difference
 from rlcredit.training.scored_samples import ROUNDED
 
-BATCHES = 3
+MIN_BATCHES = 3
 """Batches of prompts whose gradients are compared, at least."""
 
-LARGEST = 4
+MAX_BATCH_PROMPTS = 4
 """Prompts per batch of gradients, at most; as many as with every budget."""
 
 
@@ -74,9 +74,9 @@ class FileCards:
         """Read the batch, its texts and its policy."""
         self.rollout = read_batch_file(self.file)
         if self.model or self.adapter:
-            unnamed = dict.fromkeys(("ckpt_path", "config", "thinking", "engine"))
-            named = argparse.Namespace(model=self.model, adapter=self.adapter, raw=False, **unnamed)
-            self._policy = load_named_policy(named).policy
+            defaults = dict.fromkeys(("ckpt_path", "config", "thinking", "engine"))
+            policy_options = argparse.Namespace(model=self.model, adapter=self.adapter, raw=False, **defaults)
+            self._policy = load_named_policy(policy_options).policy
             self._apart = self._fit_policy(self._policy)
         if self.tokenizer:
             self._decode = make_piece_decoder(load_tokenizer(Policy(self.tokenizer).location))
@@ -111,28 +111,28 @@ class FileCards:
             origin=str(self.file),
             fingerprint=file_sha256(self.file),
             organism=self.name,
-            budget=ROLLOUT,
-            verdict=ITSELF if is_baseline else UNTRAINED,
+            budget=ROLLOUT_BUDGET,
+            verdict=ITSELF if is_baseline else UNTRAINED_VERDICT,
             sentence=f"{_describe_batch(self.rollout)}. No run says what is learnt from it.",
             policy=self._name_policy(),
         )
 
     def _name_policy(self) -> str:
         """Return the options that name tokenizer and policy."""
-        named = {"--tokenizer": self.tokenizer, "--model": self.model, "--adapter": self.adapter}
-        shown = [f"{option} {value}" for option, value in named.items() if value is not None]
-        return " ".join([*shown, f"--temperature {self.temperature:g}"] if self._policy else shown)
+        values = {"--tokenizer": self.tokenizer, "--model": self.model, "--adapter": self.adapter}
+        words = [f"{option} {value}" for option, value in values.items() if value is not None]
+        return " ".join([*words, f"--temperature {self.temperature:g}"] if self._policy else words)
 
     def _measure_condition(self, condition: CardCondition) -> CreditedBatch:
         """Assign credit to the batch twice, so that gates are open and averages have begun; measure the second time."""
         stack = BridgedStack(make_operators(condition.content["trainer"]["callbacks"], condition.origin))
         self._refuse_missing(stack)
         stack.assign(self.rollout)
-        credited = stack.assign(self.rollout)
-        credited.sources = self.rollout.sources
-        page = credit_heatmap(credited, completions=HEATED, decode=self._decode)
-        gradients = None if self._policy is None else self._compute_gradients(self._policy, credited)
-        return CreditedBatch(stack=stack.operators, rollout=credited, page=page, gradients=gradients)
+        credited_rollout = stack.assign(self.rollout)
+        credited_rollout.sources = self.rollout.sources
+        page = credit_heatmap(credited_rollout, completions=HEATMAP_ROWS, decode=self._decode)
+        gradients = None if self._policy is None else self._compute_gradients(self._policy, credited_rollout)
+        return CreditedBatch(stack=stack.operators, rollout=credited_rollout, page=page, gradients=gradients)
 
     def _refuse_missing(self, stack: BridgedStack) -> None:
         """Refuse a stack that needs what the batch does not hold."""
@@ -143,10 +143,10 @@ class FileCards:
                 "--tokenizer FOLDER."
             )
         facts = ("completion_ids", "old_logprobs", "entropy", "ref_logprobs", "sum_pi_squared", "prompt_ids")
-        given = {fact: self.rollout.has_fact(fact) or None for fact in facts}
-        stack.refuse_missing({**given, "decode": True, "step": self.rollout.step}, name)
-        known = self.rollout.correct[self.rollout.judged]
-        verdicts = self.rollout.verdicts if ((known == 0) | (known == 1)).all() else None
+        presence = {fact: self.rollout.has_fact(fact) or None for fact in facts}
+        stack.refuse_missing({**presence, "decode": True, "step": self.rollout.step}, name)
+        judgements = self.rollout.correct[self.rollout.judged]
+        verdicts = self.rollout.verdicts if ((judgements == 0) | (judgements == 1)).all() else None
         refuse_partial_rewards(stack, self.rollout.given_rewards, verdicts, "Give verdicts as `correct`")
 
     def _measure_sections(self, batch: CreditedBatch, base: CreditedBatch) -> dict[str, list[Finding]]:
@@ -156,7 +156,7 @@ class FileCards:
         effects = measure_credit_effects(batch, base)
         sections = {"batch": [finding for finding in effects if is_bounded or finding.name != "saturated"]}
         if batch.gradients is not None:
-            size = max(1, min(LARGEST, len(self.rollout.mask) // self.rollout.group_size // BATCHES))
+            size = max(1, min(MAX_BATCH_PROMPTS, len(self.rollout.mask) // self.rollout.group_size // MIN_BATCHES))
             sections["gradient"] = [*measure_gradient_change(batch, base, size), _describe_distance(self._apart)]
         return sections
 
@@ -167,20 +167,23 @@ class FileCards:
             if isinstance(value, torch.Tensor):
                 vars(self.rollout)[name] = value.to(device)
         facts = self.rollout
-        largest, known = int(facts.completion_ids[facts.mask].max()), policy.lm.get_input_embeddings().num_embeddings
+        largest, vocabulary_size = (
+            int(facts.completion_ids[facts.mask].max()),
+            policy.lm.get_input_embeddings().num_embeddings,
+        )
         faults = {
             "no token ids": not facts.has_fact("completion_ids"),
             "no prompts": not facts.has_fact("prompt_ids"),
-            f"token {largest}, and {policy.path} has {known}": largest >= known,
+            f"token {largest}, and {policy.path} has {vocabulary_size}": largest >= vocabulary_size,
         }
-        if fault := next((name for name, found in faults.items() if found), None):
+        if fault := next((name for name, is_fault in faults.items() if is_fault), None):
             raise ValueError(f"{shorten_name(self.file.name)} holds {fault}. Leave --model out.")
         module, trainer = self._make_module(policy)
         tensors = (facts.prompt_ids, facts.completion_ids, facts.mask)
-        own = module.scorer.score_without_graph(*tensors, self.temperature, trainer.precision_plugin.forward_context)
+        scores = module.scorer.score_without_graph(*tensors, self.temperature, trainer.precision_plugin.forward_context)
         if not facts.has_fact("old_logprobs"):
-            facts.old_logprobs = own.logprobs
-        return rms_difference(own.logprobs, facts.old_logprobs, facts.mask)
+            facts.old_logprobs = scores.logprobs
+        return rms_difference(scores.logprobs, facts.old_logprobs, facts.mask)
 
     def _make_module(self, policy: Policy) -> tuple[PolicyModule, Trainer]:
         quiet = dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary", "enable_checkpointing"), False)
@@ -188,10 +191,10 @@ class FileCards:
         trainer = Trainer(accelerator="cpu", devices=1, deterministic=True, **quiet)
         return PolicyModule(policy=policy, sampling=sampling), trainer
 
-    def _compute_gradients(self, policy: Policy, credited: Rollout) -> NDArray[np.float32]:
+    def _compute_gradients(self, policy: Policy, rollout: Rollout) -> NDArray[np.float32]:
         """Return the gradient of the loss of each prompt."""
         module, trainer = self._make_module(policy)
-        return compute_prompt_vectors(trainer, module, credited, credited.credit).cpu().numpy()
+        return compute_prompt_vectors(trainer, module, rollout, rollout.credit).cpu().numpy()
 
 
 def read_batch_file(file: Path) -> Rollout:
@@ -218,20 +221,22 @@ def read_batch_file(file: Path) -> Rollout:
     return rollout
 
 
-def _describe_distance(apart: float) -> Finding:
-    """Return how far the policy lies from the one that sampled the batch."""
-    other = "The policy is not the one that sampled this batch, or not at this temperature: the gradient is weighted."
-    sentence = "The policy is the one that sampled this batch." if apart < ROUNDED else other
-    return Finding("distance", "distance of log-probabilities", apart, "nats", sentence=sentence)
+def _describe_distance(distance: float) -> Finding:
+    """Return the distance of the policy from the one that sampled the batch."""
+    foreign_sentence = (
+        "The policy is not the one that sampled this batch, or not at this temperature: the gradient is weighted."
+    )
+    sentence = "The policy is the one that sampled this batch." if distance < ROUNDED else foreign_sentence
+    return Finding("distance", "distance of log-probabilities", distance, "nats", sentence=sentence)
 
 
 def _describe_batch(rollout: Rollout) -> str:
-    """Return what a batch is, in words."""
+    """Return the description of a batch, in words."""
     rows, tokens = int(rollout.mask.any(-1).sum()), int(rollout.mask.sum())
     prompts = len(rollout.mask) // rollout.group_size
     rewards = rollout.rewards[rollout.judged & rollout.mask.any(-1)]
     if ((rewards == 0) | (rewards == 1)).all():
-        said = f"{100 * rewards.mean():.0f} % right" if len(rewards) else "none judged"
+        summary = f"{100 * rewards.mean():.0f} % right" if len(rewards) else "none judged"
     else:
-        said = f"rewards from {rewards.min():.3g} to {rewards.max():.3g}"
-    return f"{rows:,} completions of {prompts:,} prompts at step {rollout.step}, {said}, {tokens:,} tokens in all"
+        summary = f"rewards from {rewards.min():.3g} to {rewards.max():.3g}"
+    return f"{rows:,} completions of {prompts:,} prompts at step {rollout.step}, {summary}, {tokens:,} tokens in all"

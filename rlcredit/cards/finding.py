@@ -47,21 +47,23 @@ class Finding:
 
 
 def jackknife_estimate(
-    statistic: Callable[[Sequence[int]], float], parts: int, least: float = 0.0, most: float = 1.0
+    statistic: Callable[[Sequence[int]], float], parts: int, minimum: float = 0.0, maximum: float = 1.0
 ) -> dict[str, Any]:
     """Return a statistic over all parts with its jackknife interval, as arguments of a finding.
 
     Args:
         statistic: Function that returns the statistic of some of the parts, given by their numbers.
         parts: Number of parts, prompts or completions; below three there is no interval.
-        least: Smallest value that the statistic can have; the interval ends there.
-        most: Largest value that the statistic can have; the interval ends there.
+        minimum: Smallest value that the statistic can have; the interval ends there.
+        maximum: Largest value that the statistic can have; the interval ends there.
 
     """
-    every = list(range(parts))
-    found = {"estimate": float(statistic(every))}
+    numbers = list(range(parts))
+    estimate = {"estimate": float(statistic(numbers))}
     if parts < 3:
-        return found
-    without = np.array([statistic([part for part in every if part != left]) for left in every], dtype=np.float64)
-    interval = jackknife_interval(found["estimate"], without)
-    return {**found, "low": max(least, interval.low), "high": min(most, interval.high)}
+        return estimate
+    partial_values = np.array(
+        [statistic([part for part in numbers if part != omission]) for omission in numbers], dtype=np.float64
+    )
+    interval = jackknife_interval(estimate["estimate"], partial_values)
+    return {**estimate, "low": max(minimum, interval.low), "high": min(maximum, interval.high)}

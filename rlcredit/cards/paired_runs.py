@@ -20,16 +20,16 @@ from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import render_settings
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.cache_key import fingerprint_configs, hash_json_content
-from rlcredit.cards.training_outcome import EFFECT, PRIMARY, TrainingOutcome
+from rlcredit.cards.training_outcome import CARD_MARGIN, PRIMARY, TrainingOutcome
 from rlcredit.cli.application import read_expanded_config
 from rlcredit.report.condition_comparison import compare_conditions, measure_curve_area
 from rlcredit.report.evidence import CampaignEvidence, read_campaign_evidence
 from rlcredit.statistics.grid_choice import choose_grid_value
 
-RATE = "model.optimizer.init_args.lr"
+RATE_SETTING = "model.optimizer.init_args.lr"
 """The setting that is tuned."""
 
-COMMON = {
+COMMON_SETTINGS = {
     "data.init_args.prompts_per_step": 4,
     "data.init_args.validation_batch": 256,
     "model.validation.completions": 2,
@@ -177,20 +177,22 @@ class PairedRuns:
         What the budget says of batches and evaluations stands before the condition, which may say otherwise.
         """
         common = self.root / f"{self.budget.name}.yaml"
-        write_atomically(common, render_settings(COMMON | {"data.init_args.validation_size": self.budget.questions}))
-        *files, own = condition.files
+        write_atomically(
+            common, render_settings(COMMON_SETTINGS | {"data.init_args.validation_size": self.budget.questions})
+        )
+        *files, condition_file = condition.files
         return CampaignDeclaration(
             name=condition.name,
             configs=(*files, str(common)),
-            conditions={condition.name: (own,)},
+            conditions={condition.name: (condition_file,)},
             baseline=condition.name,
             seeds=tuple(seeds),
             steps=self.budget.steps,
             primary=PRIMARY,
-            effect=EFFECT,
+            effect=CARD_MARGIN,
             exploratory=True,
             settings={
-                RATE: rate,
+                RATE_SETTING: rate,
                 "trainer.val_check_interval": self.budget.steps // self.budget.evaluations,
                 "checkpoint.every_n_train_steps": self.budget.steps,
             },
@@ -202,11 +204,11 @@ def _list_run_configs(declaration: CampaignDeclaration) -> tuple[str, ...]:
     return (*declaration.configs, *declaration.conditions[declaration.baseline])
 
 
-def _join_run_evidence(base: CampaignEvidence, other: CampaignEvidence) -> CampaignEvidence:
+def _join_run_evidence(base: CampaignEvidence, evidence: CampaignEvidence) -> CampaignEvidence:
     """Return the runs of a baseline and of another condition as if they belonged to one campaign."""
-    conditions = {**base.declaration.conditions, **other.declaration.conditions}
-    declaration = replace(base.declaration, name=other.declaration.baseline, conditions=conditions)
+    conditions = {**base.declaration.conditions, **evidence.declaration.conditions}
+    declaration = replace(base.declaration, name=evidence.declaration.baseline, conditions=conditions)
     names = ("runs", "refused", "absent", "measures")
     return replace(
-        base, declaration=declaration, **{name: {**getattr(base, name), **getattr(other, name)} for name in names}
+        base, declaration=declaration, **{name: {**getattr(base, name), **getattr(evidence, name)} for name in names}
     )

@@ -11,9 +11,9 @@ from rlcredit.base.messages import print_message
 from rlcredit.campaign.run_process import prepare_forks
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.builder import build_card
-from rlcredit.cards.cache_key import MEASURING, fingerprint_configs, hash_json_content
-from rlcredit.cards.card import ITSELF, UNTRAINED, Card, name_card_folder
-from rlcredit.cards.card_batch import PARTS, CardBatch, measure_card_batch
+from rlcredit.cards.cache_key import CARD_MODULE, fingerprint_configs, hash_json_content
+from rlcredit.cards.card import ITSELF, UNTRAINED_VERDICT, Card, name_card_folder
+from rlcredit.cards.card_batch import MEASUREMENT_PARTS, CardBatch, measure_card_batch
 from rlcredit.cards.card_policies import CardPolicy
 from rlcredit.cards.comparability import list_unequal_settings, read_learning_rate
 from rlcredit.cards.condition import CardCondition
@@ -102,7 +102,7 @@ class PolicyCards:
             return replace(card, verdict=ITSELF, sentence=f"{card.name} is what the others are compared with.")
         if not self.budget.seeds:
             sentence = "This is what one batch says; no run says what is learnt from it."
-            return replace(card, verdict=UNTRAINED, sentence=sentence)
+            return replace(card, verdict=UNTRAINED_VERDICT, sentence=sentence)
         runs = PairedRuns(self.budget, self.folder / "arms" / self.organism.name, self.slots, self.threads)
         outcome = runs.compare(
             self._make_training_condition(candidate, batch), self._make_training_condition(self.baseline, base)
@@ -116,9 +116,9 @@ class PolicyCards:
         return TrainingCondition(condition.name, files, read_learning_rate(batch.resolution.leaves))
 
     def _count_parts(self, is_baseline: bool) -> int:
-        """Return how many parts there are to measure: those of either batch, and what follows."""
-        base = 0 if self._base else PARTS + (self._read_known_truth()[0] is None)
-        return base + (0 if is_baseline else PARTS) + 1
+        """Return the number of parts to measure: those of either batch, and the description."""
+        base = 0 if self._base else MEASUREMENT_PARTS + (self._read_known_truth()[0] is None)
+        return base + (0 if is_baseline else MEASUREMENT_PARTS) + 1
 
     def _describe_batch(self, candidate: CardCondition, batch: CardBatch, base: CardBatch) -> Card:
         """Return the card of a condition without a verdict: what two batches say."""
@@ -152,7 +152,7 @@ class PolicyCards:
         files = [*self.organism.files, str(condition)]
         engine = build_engine(self.engine) if self.engine else None
         return measure_card_batch(
-            files, self.budget, truth, threads=self.threads, kept=condition.parent, bar=bar, engine=engine
+            files, self.budget, truth, threads=self.threads, failure_folder=condition.parent, bar=bar, engine=engine
         )
 
     def _card_folder(self, condition: CardCondition) -> Path:
@@ -178,14 +178,14 @@ class PolicyCards:
     def _truth_key(self) -> str:
         """Return the cache key of true credit: the policy and the settings that the batch is sampled with."""
         content = {key: value for key, value in self.baseline.content.items() if key != "trainer"}
-        sampled = fingerprint_configs([*self._read_policy_configs(), content], under=MEASURING)
-        return hash_json_content([sampled, asdict(self.budget), *filter(None, [self.engine])])
+        fingerprint = fingerprint_configs([*self._read_policy_configs(), content], module=CARD_MODULE)
+        return hash_json_content([fingerprint, asdict(self.budget), *filter(None, [self.engine])])
 
     def _card_key(self, candidate: CardCondition) -> str:
         """Return the cache key of a card: everything that it depends on and shows."""
         conditions = [
             fingerprint_configs(
-                [*self._read_policy_configs(), {**condition.content, "name": condition.name}], under=MEASURING
+                [*self._read_policy_configs(), {**condition.content, "name": condition.name}], module=CARD_MODULE
             )
             for condition in (candidate, self.baseline)
         ]

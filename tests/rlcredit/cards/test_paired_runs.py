@@ -4,7 +4,7 @@ import pytest
 
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, render_settings
-from rlcredit.cards.budget import QUICK
+from rlcredit.cards.budget import QUICK_BUDGET
 from rlcredit.cards.paired_runs import PairedRuns, TrainingCondition
 
 GRPO = "configs/conditions/sepa_paper/c1_grpo.yaml"
@@ -13,12 +13,12 @@ GRPO = "configs/conditions/sepa_paper/c1_grpo.yaml"
 @pytest.mark.parametrize(("name", "prompts"), [("grpo_28_prompts", 28), ("grpo_odds", 4)])
 def test_a_condition_keeps_what_it_says_of_its_batches(name, prompts, tmp_path):
     files = ("configs/tiny.yaml", f"configs/conditions/controls/{name}.yaml")
-    declaration = PairedRuns(QUICK, tmp_path).declare_runs(TrainingCondition(name, files, 5e-4), (0,), 1e-3)
+    declaration = PairedRuns(QUICK_BUDGET, tmp_path).declare_runs(TrainingCondition(name, files, 5e-4), (0,), 1e-3)
     settings = tmp_path / "settings.yaml"
     settings.write_text(render_settings(declaration.settings))
     leaves = resolve_condition(build_fit_arguments(RunSpec(name, 0, tmp_path), declaration, 1, settings)).leaves
     assert leaves["data"]["init_args"]["prompts_per_step"] == prompts
-    assert leaves["data"]["init_args"]["validation_size"] == QUICK.questions
+    assert leaves["data"]["init_args"]["validation_size"] == QUICK_BUDGET.questions
     assert leaves["model"]["optimizer"]["init_args"]["lr"] == 1e-3
 
 
@@ -30,8 +30,8 @@ def test_arms_that_are_not_evaluated_alike_are_refused_before_they_run(tmp_path)
         for name, file in (("other", str(other)), ("GRPO", GRPO))
     ]
     with pytest.raises(ValueError, match=r"alike: settings\.model\.validation\.completions: other 8, GRPO 2"):
-        PairedRuns(QUICK, tmp_path / "arms").refuse_unlike_evaluation(*arms)
-    PairedRuns(QUICK, tmp_path / "arms").refuse_unlike_evaluation(arms[1], arms[1])
+        PairedRuns(QUICK_BUDGET, tmp_path / "arms").refuse_unlike_evaluation(*arms)
+    PairedRuns(QUICK_BUDGET, tmp_path / "arms").refuse_unlike_evaluation(arms[1], arms[1])
     assert [path.name for path in (tmp_path / "arms").iterdir()] == ["quick.yaml"]
 
 
@@ -43,7 +43,7 @@ def test_runs_of_code_that_has_changed_are_others(tmp_path, monkeypatch):
     arm = TrainingCondition("mine", ("configs/tiny.yaml", str(condition)), 5e-4)
 
     def name():
-        return PairedRuns(QUICK, tmp_path / "arms").declare_runs(arm, (0,), 5e-4).name
+        return PairedRuns(QUICK_BUDGET, tmp_path / "arms").declare_runs(arm, (0,), 5e-4).name
 
     before = name()
     assert name() == before

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlcredit.cards.card import NONE
+from rlcredit.cards.card import NO_DIFFERENCE
 from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome, conclude_card
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import FinishedRun
@@ -82,9 +82,9 @@ def test_the_verdict_is_that_of_the_pairs():
 def test_runs_that_answer_alike_are_no_difference_only_where_no_credit_moves():
     same, card = learnt((0.8, 0.82, 0.78), (0.8, 0.82, 0.78)), made("Mine", 0.0)
     assert same.has_equal_answers
-    assert conclude_card(card, same)[0] != NONE
+    assert conclude_card(card, same)[0] != NO_DIFFERENCE
     card.sections = {"batch": [one for one in card.sections["batch"] if one.name != "moved"]}
-    assert conclude_card(card, same)[0] != NONE
+    assert conclude_card(card, same)[0] != NO_DIFFERENCE
     unmoved = made("Mine", 0.0)
     unmoved.sections = {"batch": [type(one)("moved", one.title, 0.0) for one in unmoved.sections["batch"]]}
-    assert conclude_card(unmoved, same)[0] == NONE
+    assert conclude_card(unmoved, same)[0] == NO_DIFFERENCE
