@@ -207,7 +207,8 @@ def summarise_leaderboard(rows: Sequence[Row]) -> str:
     )
     return (
         f"Of {len(cells)} intervals{idle_text} {gain_count} lie above zero and {loss_count} below; "
-        f"{len(cells) * ALPHA / 2:.1f} on each side would if nothing made a difference. After Holm correction over {len(conditions)} conditions, "
+        f"{len(cells) * ALPHA / 2:.1f} on each side would if nothing made a difference. After Holm correction "
+        f"over {len(conditions)} conditions, "
         f"{_format_condition_names(better)} a positive mean gain and {_format_condition_names(worse)} a negative one."
     )
 
