@@ -12,7 +12,7 @@ class CardBudget:
         prompts: Prompts in the measured batch, a multiple of ``batch``.
         completions: Completions per prompt.
         batch: Prompts whose gradients are summed into one batch gradient, at most a third of ``prompts``.
-        asked: Completions whose true credit is measured.
+        asked: Completions whose true credit is measured; none if zero.
         samples: Continuations per prefix.
         seeds: Seeds of the paired runs; empty where nothing is trained.
         steps: Optimizer steps per run.

@@ -64,7 +64,6 @@ class CardBatch(CreditedBatch):
 
     Attributes:
         resolution: Resolved configuration of the condition.
-        reported: Metrics of the operators, by name.
         seconds: Seconds that each part of a step took, by name.
         decoded: Tokens that operators decoded for the step, beside its completions.
         truth: True credit of some completions, None where it was not asked for.
@@ -72,7 +71,6 @@ class CardBatch(CreditedBatch):
     """
 
     resolution: ResolvedCondition
-    reported: Mapping[str, float]
     seconds: Mapping[str, float] = field(default_factory=dict)
     decoded: int = 0
     truth: TrueCredit | None = None
@@ -83,7 +81,6 @@ def measure_card_batch(
     budget: CardBudget,
     truth: TrueCredit | None = None,
     *,
-    ask: bool = True,
     threads: int = 1,
     failure_folder: Path | None = None,
     bar: MeasuringBar | None = None,
@@ -99,7 +96,6 @@ def measure_card_batch(
         files: Configuration files of the run; later ones win.
         budget: Budget that says how much is measured.
         truth: True credit of some of these completions, if it is known.
-        ask: Whether to measure true credit where it is not known.
         threads: CPU threads of torch.
         failure_folder: Folder for a batch on which an operator fails; a temporary one if None.
         bar: Bar that shows which part is under way; no bar if None.
@@ -117,7 +113,7 @@ def measure_card_batch(
     module.engine.ahead = 0  # a second batch of the same policy is all there is to come
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
     stack = [operator for operator in find_trainer_stack(resolution.trainer) if operator.writes]
-    recorder = _BatchRecorder(budget, truth, ask, bar)
+    recorder = _BatchRecorder(budget, truth, bar)
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
             max_steps=BATCH_STEPS,
@@ -190,10 +186,12 @@ class _BatchRecorder(
 
     every_n_steps = 1
 
-    def __init__(self, budget: CardBudget, truth: TrueCredit | None, ask: bool, bar: MeasuringBar | None) -> None:
+    def __init__(self, budget: CardBudget, truth: TrueCredit | None, bar: MeasuringBar | None) -> None:
         super().__init__()
         self.bar = bar
-        self.budget, self.truth, self.asks = budget, truth, ask and truth is None
+        self.budget = budget
+        self.truth = truth
+        self.asks = budget.asked > 0 and truth is None
         if self.asks:
             self.reads = self.reads | {"oracle"}
         self.facts: dict[str, Any] = {}
@@ -213,7 +211,6 @@ class _BatchRecorder(
         self.facts = {
             "rollout": rollout,
             "gradients": vectors.cpu().numpy(),
-            "reported": {name: float(value) for name, value in trainer.callback_metrics.items()},
             "decoded": token_count,
             "truth": rollout.truth,
             "page": credit_heatmap(rollout, completions=HEATMAP_ROWS),

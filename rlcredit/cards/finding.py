@@ -46,16 +46,13 @@ class Finding:
         return Interval(self.low, self.high, 0.95) if np.isfinite([self.low, self.high]).all() else None
 
 
-def jackknife_estimate(
-    statistic: Callable[[Sequence[int]], float], parts: int, minimum: float = 0.0, maximum: float = 1.0
-) -> dict[str, Any]:
+def jackknife_estimate(statistic: Callable[[Sequence[int]], float], parts: int, minimum: float = 0.0) -> dict[str, Any]:
     """Return a statistic over all parts with its jackknife interval, as arguments of a finding.
 
     Args:
         statistic: Function that returns the statistic of some of the parts, given by their numbers.
         parts: Number of parts, prompts or completions; below three there is no interval.
-        minimum: Smallest value that the statistic can have; the interval ends there.
-        maximum: Largest value that the statistic can have; the interval ends there.
+        minimum: Smallest value that the statistic can have; the interval ends there, and at 1.
 
     """
     numbers = list(range(parts))
@@ -66,4 +63,4 @@ def jackknife_estimate(
         [statistic([part for part in numbers if part != omission]) for omission in numbers], dtype=np.float64
     )
     interval = jackknife_interval(estimate["estimate"], partial_values)
-    return {**estimate, "low": max(minimum, interval.low), "high": min(maximum, interval.high)}
+    return {**estimate, "low": max(minimum, interval.low), "high": min(1.0, interval.high)}
