@@ -130,7 +130,8 @@ class Card:
 
     def write(self, path: Path | str) -> None:
         """Write the card as JSON."""
-        write_atomically(Path(path), make_record_adapter(Card).dump_json(self, indent=1).decode())
+        text = make_record_adapter(Card).dump_json(self, indent=1, warnings=False)  # a list may stand for a tuple
+        write_atomically(Path(path), text.decode())
 
     @classmethod
     def read_all(cls, folder: Path | str) -> list["Card"]:

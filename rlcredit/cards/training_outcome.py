@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlcredit.campaign.declaration import ALPHA
-from rlcredit.cards.card import NO_DIFFERENCE, Card
+from rlcredit.cards.card import NO_DIFFERENCE, Card, CurvePoint
 from rlcredit.cards.finding import Finding
 from rlcredit.pages.number_formats import format_points_apart
 from rlcredit.report.condition_comparison import ConditionComparison
@@ -82,7 +82,7 @@ class TrainingOutcome:
         yield Finding("rate", "learning rate", self.rate, "number", baseline=self.baseline_rate, sentence=sentence)
 
     @property
-    def curves(self) -> dict[str, list[list[float]]]:
+    def curves(self) -> dict[str, list[CurvePoint]]:
         """Held-out pass@1 over the runs, of the condition and of the baseline: step, mean, and its interval."""
         names = self.comparison.condition, self.comparison.baseline
         return {
@@ -179,11 +179,11 @@ def format_paired_difference(test: TTest, baseline: str) -> str:
     return format_points_apart(difference, low, high, baseline)
 
 
-def _summarise_step(runs: Sequence[FinishedRun], step: int) -> list[float]:
+def _summarise_step(runs: Sequence[FinishedRun], step: int) -> CurvePoint:
     """Return step, mean, and the two ends of its interval; a share lies between 0 and 1, Student's interval may not."""
     estimate = estimate_over_runs([run.metrics[step][PRIMARY] for run in runs])
     low, high = estimate.interval[:2] if estimate.interval else (estimate.mean, estimate.mean)
-    return [step, estimate.mean, max(0.0, low), min(1.0, high)]
+    return step, estimate.mean, max(0.0, low), min(1.0, high)
 
 
 def describe_equivalence(test: TTest) -> str:

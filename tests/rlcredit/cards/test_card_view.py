@@ -19,13 +19,16 @@ from tests.rlcredit.cards.cards import made
 
 
 def test_a_card_is_kept_whole(tmp_path):
-    card = made("Mine", 2.0)
+    card = dataclasses.replace(made("Mine", 2.0), curves={"Mine": [[0, 0.4, 0.4, 0.4]]})
     card.write(tmp_path / "card.json")
     again = Card.read(str(tmp_path / "card.json"))
     assert again.finding("gain").estimate == 2.0
     assert again.finding("collapses").interval is None
     again.write(tmp_path / "again.json")
-    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "card.json").read_bytes()
+    Card.read(tmp_path / "again.json").write(tmp_path / "third.json")
+    assert (tmp_path / "third.json").read_bytes() == (tmp_path / "again.json").read_bytes()
+    assert json.loads((tmp_path / "again.json").read_bytes()) == json.loads((tmp_path / "card.json").read_bytes())
+    assert again.curves == {"Mine": [(0.0, 0.4, 0.4, 0.4)]}
 
 
 def test_the_page_shows_every_finding_and_loads_nothing(tmp_path):

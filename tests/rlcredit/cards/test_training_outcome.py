@@ -68,7 +68,7 @@ def test_curves_have_a_mean_and_a_band_at_every_step():
     assert list(outcome.curves) == ["Mine", "GRPO"]
     first, _, last = outcome.curves["Mine"]
     assert first == pytest.approx([0, 0.4, 0.4, 0.4])
-    assert last[:2] == [20, pytest.approx(0.5)]
+    assert last[:2] == (20, pytest.approx(0.5))
     # The standard error of 0.45, 0.5 and 0.55 is 0.05 / sqrt(3), the quantile of t with two degrees of freedom 4.303.
     assert last[2:] == pytest.approx([0.5 - 4.303 * 0.05 / 3**0.5, 0.5 + 4.303 * 0.05 / 3**0.5], abs=1e-4)
 
