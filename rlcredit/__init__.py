@@ -13,6 +13,7 @@ from rlcredit.base.lazy_names import load_lazy_name
 if TYPE_CHECKING:
     from rlcredit.campaign.recorded_campaign import RecordedCampaign, read_campaign
     from rlcredit.cards.card import Card
+    from rlcredit.cards.card_view import CardView
     from rlcredit.cli.python_trainer import make_trainer
     from rlcredit.credit.contract import StackError
     from rlcredit.credit.heatmap import credit_heatmap
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Card",
+    "CardView",
     "CreditOperator",
     "CreditStack",
     "DynamicSampling",
@@ -62,6 +64,7 @@ __all__ = [
 
 _MODULES = {
     "Card": "rlcredit.cards.card",
+    "CardView": "rlcredit.cards.card_view",
     "CreditOperator": "rlcredit.credit.operator",
     "CreditStack": "rlcredit.credit.stack",
     "DynamicSampling": "rlcredit.training.dynamic_sampling",

@@ -12,7 +12,7 @@ class CardBudget:
         prompts: Prompts in the measured batch, a multiple of ``batch``.
         completions: Completions per prompt.
         batch: Prompts whose gradients are summed into one batch gradient, at most a third of ``prompts``.
-        asked: Completions whose true credit is measured.
+        asked: Completions whose true credit is measured; none if zero.
         samples: Continuations per prefix.
         seeds: Seeds of the paired runs; empty where nothing is trained.
         steps: Optimizer steps per run.
@@ -38,10 +38,12 @@ class CardBudget:
     tuning_seeds: tuple[int, ...] = ()
 
 
-BATCH = CardBudget("batch", 24, 8, 4, 16, 32, (), 0, 0, 0)
-QUICK = CardBudget("quick", 48, 8, 4, 16, 64, tuple(range(6)), 30, 3, 256)
-STANDARD = CardBudget("standard", 96, 8, 4, 32, 64, tuple(range(8)), 60, 6, 256, (0.5, 1.0, 2.0), (100, 101))
-FULL = CardBudget("full", 192, 8, 4, 64, 64, tuple(range(8)), 100, 10, 512, (0.5, 1.0, 2.0, 4.0), (100, 101, 102))
+BATCH_BUDGET = CardBudget("batch", 24, 8, 4, 16, 32, (), 0, 0, 0)
+QUICK_BUDGET = CardBudget("quick", 48, 8, 4, 16, 64, tuple(range(6)), 30, 3, 256)
+STANDARD_BUDGET = CardBudget("standard", 96, 8, 4, 32, 64, tuple(range(8)), 60, 6, 256, (0.5, 1.0, 2.0), (100, 101))
+FULL_BUDGET = CardBudget(
+    "full", 192, 8, 4, 64, 64, tuple(range(8)), 100, 10, 512, (0.5, 1.0, 2.0, 4.0), (100, 101, 102)
+)
 
-BUDGETS = {budget.name: budget for budget in (BATCH, QUICK, STANDARD, FULL)}
+CARD_BUDGETS = {budget.name: budget for budget in (BATCH_BUDGET, QUICK_BUDGET, STANDARD_BUDGET, FULL_BUDGET)}
 """By the names they have on the command line."""

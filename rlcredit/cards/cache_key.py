@@ -18,13 +18,13 @@ from rlcredit.config.code_fingerprint import (
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.policy.model_loading import find_embedded_policy
 
-MACHINERY = "rlcredit.training.module"
+RUN_MODULE = "rlcredit.training.module"
 """Under every run, whatever it names."""
 
-MEASURING = "rlcredit.cards.builder"
+CARD_MODULE = "rlcredit.cards.policy_cards"
 """Under every card."""
 
-OUTPUT = ("logger", "default_root_dir")
+OUTPUT_SETTINGS = ("logger", "default_root_dir")
 """Settings of a trainer that say where to, not what."""
 
 
@@ -33,7 +33,7 @@ def hash_json_content(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def fingerprint_configs(contents: Sequence[Mapping[str, Any]], *, under: str = MACHINERY) -> str:
+def fingerprint_configs(contents: Sequence[Mapping[str, Any]], *, module: str = RUN_MODULE) -> str:
     """Return a hash of configurations, the code that they name, and the weights and data that they read.
 
     Code is that of the classes and functions they name, all of rlcredit under these and under the whole, and every
@@ -41,14 +41,14 @@ def fingerprint_configs(contents: Sequence[Mapping[str, Any]], *, under: str = M
 
     Args:
         contents: Contents of the configuration files, parsed.
-        under: Module of rlcredit whose code counts in any case, with all that it imports.
+        module: Module of rlcredit whose code counts in any case, with all that it imports.
 
     """
     inputs = [_strip_output_settings(content) for content in contents]
     return hash_json_content(
         [
             inputs,
-            fingerprint_modules(trace_imported_modules([under, *_list_named_code(inputs)])),
+            fingerprint_modules(trace_imported_modules([module, *_list_named_code(inputs)])),
             dict(_hash_named_files(inputs)),
         ]
     )
@@ -56,9 +56,9 @@ def fingerprint_configs(contents: Sequence[Mapping[str, Any]], *, under: str = M
 
 def _list_named_code(contents: Sequence[Any]) -> Iterator[str]:
     """Yield the dotted paths of all code that configurations name, shipped operators by their modules."""
-    shipped = {cls.__name__: cls.__module__ for cls in find_operator_classes()}
+    modules = {cls.__name__: cls.__module__ for cls in find_operator_classes()}
     yield from find_dotted_paths(contents)
-    yield from (shipped[word] for _, word in walk_config_texts(contents) if word in shipped)
+    yield from (modules[word] for _, word in walk_config_texts(contents) if word in modules)
 
 
 def _hash_named_files(contents: Sequence[Any]) -> Iterator[tuple[str, str]]:
@@ -72,21 +72,21 @@ def _hash_named_files(contents: Sequence[Any]) -> Iterator[tuple[str, str]]:
             yield word, _hash_current_file(place)
         elif word and (key == "path" or "/" in word):
             for folder, _, files in os.walk(place, followlinks=True):
-                inside = [Path(folder, name) for name in sorted(files) if not name.startswith(".")]
-                yield from ((f"{word}/{file.relative_to(place)}", _hash_current_file(file)) for file in inside)
+                paths = [Path(folder, name) for name in sorted(files) if not name.startswith(".")]
+                yield from ((f"{word}/{file.relative_to(place)}", _hash_current_file(file)) for file in paths)
 
 
 def _hash_current_file(file: Path) -> str:
-    known = file.stat()
-    return _hash_file_version(file, known.st_size, known.st_mtime_ns)
+    status = file.stat()
+    return _hash_file_version(file, status.st_size, status.st_mtime_ns)
 
 
 @functools.cache
-def _hash_file_version(file: Path, _size: int, _changed: int) -> str:
+def _hash_file_version(file: Path, _size: int, _time: int) -> str:
     return file_sha256(file)
 
 
 def _strip_output_settings(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a configuration without its name and its output settings."""
-    trainer = {key: value for key, value in (content.get("trainer") or {}).items() if key not in OUTPUT}
+    trainer = {key: value for key, value in (content.get("trainer") or {}).items() if key not in OUTPUT_SETTINGS}
     return {key: value for key, value in content.items() if key != "condition"} | {"trainer": trainer}

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,66 +27,53 @@ from rlcredit.training.credit_gradients import compute_prompt_vectors
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
-HEATED = 3
+HEATMAP_ROWS = 3
 """Completions on the heat-map."""
 
-SEED = 0
+BATCH_SEED = 0
 """Of the batch: questions, adapter and noise."""
 
-PARTS = 4
+MEASUREMENT_PARTS = 4
 """Parts of a measurement that a bar shows, beside true credit."""
 
-STEPS = 3
+BATCH_STEPS = 3
 """The first opens gates and starts averages, the second is measured, the third timed; none changes the policy."""
 
 
-class CreditedBatch(Protocol):
+@dataclass(kw_only=True)
+class CreditedBatch:
     """A batch under one stack, wherever it comes from.
 
     Attributes:
-        stack: Operators that assign credit.
+        stack: Operators that have assigned credit.
         rollout: Rollout with the ledger as the operators left it.
         page: Heat-map of some completions.
         gradients: Gradients of the loss for each prompt, shape ``(P, D)`` float32; None where they are not known.
 
     """
 
-    @property
-    def stack(self) -> Sequence[CreditOperator]: ...  # noqa: D102
-    @property
-    def rollout(self) -> Rollout: ...  # noqa: D102
-    @property
-    def page(self) -> str: ...  # noqa: D102
-    @property
-    def gradients(self) -> NDArray[np.float32] | None: ...  # noqa: D102
+    stack: Sequence[CreditOperator]
+    rollout: Rollout
+    page: str = ""
+    gradients: NDArray[np.float32] | None = None
 
 
-@dataclass
-class CardBatch:
-    """Everything measured about a batch under one stack.
+@dataclass(kw_only=True)
+class CardBatch(CreditedBatch):
+    """A batch of a test policy under one stack, and all that was measured beside its credit.
 
     Attributes:
         resolution: Resolved configuration of the condition.
-        stack: Operators that assign credit.
-        rollout: Rollout with the ledger as the operators left it.
-        gradients: Gradients of the loss for each prompt, shape ``(P, D)`` float32.
-        reported: Metrics of the operators, by name.
         seconds: Seconds that each part of a step took, by name.
         decoded: Tokens that operators decoded for the step, beside its completions.
         truth: True credit of some completions, None where it was not asked for.
-        page: Heat-map of some completions.
 
     """
 
     resolution: ResolvedCondition
-    stack: Sequence[CreditOperator]
-    rollout: Rollout
-    gradients: NDArray[np.float32]
-    reported: Mapping[str, float]
     seconds: Mapping[str, float] = field(default_factory=dict)
     decoded: int = 0
     truth: TrueCredit | None = None
-    page: str = ""
 
 
 def measure_card_batch(
@@ -94,9 +81,8 @@ def measure_card_batch(
     budget: CardBudget,
     truth: TrueCredit | None = None,
     *,
-    ask: bool = True,
     threads: int = 1,
-    kept: Path | None = None,
+    failure_folder: Path | None = None,
     bar: MeasuringBar | None = None,
     engine: Engine | None = None,
 ) -> CardBatch:
@@ -110,9 +96,8 @@ def measure_card_batch(
         files: Configuration files of the run; later ones win.
         budget: Budget that says how much is measured.
         truth: True credit of some of these completions, if it is known.
-        ask: Whether to measure true credit where it is not known.
         threads: CPU threads of torch.
-        kept: Folder for a batch on which an operator fails; a temporary one if None.
+        failure_folder: Folder for a batch on which an operator fails; a temporary one if None.
         bar: Bar that shows which part is under way; no bar if None.
         engine: Engine that samples the batch, released afterwards; the configured one if None.
 
@@ -128,27 +113,27 @@ def measure_card_batch(
     module.engine.ahead = 0  # a second batch of the same policy is all there is to come
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
     stack = [operator for operator in find_trainer_stack(resolution.trainer) if operator.writes]
-    seen = _BatchRecorder(budget, truth, ask, bar)
+    recorder = _BatchRecorder(budget, truth, bar)
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
-            max_steps=STEPS,
+            max_steps=BATCH_STEPS,
             accelerator=settings["accelerator"],
             precision=settings["precision"],
             devices=1,
             deterministic=True,
-            default_root_dir=kept or folder,
+            default_root_dir=failure_folder or folder,
             logger=False,
             limit_val_batches=0,
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            callbacks=[_FinalStepSetter(budget.steps or max(settings["max_steps"], 0)), *stack, seen],  # pyright: ignore[reportArgumentType]
+            callbacks=[_FinalStepSetter(budget.steps or max(settings["max_steps"], 0)), *stack, recorder],  # pyright: ignore[reportArgumentType]
         )
         takes = estimate_memory(trainer, module, resolution.task)
         if takes is not None and takes.peak_bytes > takes.room:
             module.micro_batches.size = module.scoring_batches.size = budget.batch * budget.completions
         trainer.fit(module, resolution.task)
-    return CardBatch(resolution, stack, **seen.found)  # pyright: ignore[reportArgumentType]
+    return CardBatch(resolution=resolution, stack=stack, **recorder.facts)  # pyright: ignore[reportArgumentType]
 
 
 def resolve_batch_config(files: Sequence[str], budget: CardBudget, threads: int = 1) -> ResolvedCondition:
@@ -165,7 +150,7 @@ def resolve_batch_config(files: Sequence[str], budget: CardBudget, threads: int 
 
 def _list_batch_overrides(budget: CardBudget) -> list[str]:
     values = {
-        "seed_everything": SEED,
+        "seed_everything": BATCH_SEED,
         "data.init_args.prompts_per_step": budget.prompts,
         "model.sampling.completions": budget.completions,
         "model.updates_per_rollout": 1,
@@ -201,13 +186,15 @@ class _BatchRecorder(
 
     every_n_steps = 1
 
-    def __init__(self, budget: CardBudget, truth: TrueCredit | None, ask: bool, bar: MeasuringBar | None) -> None:
+    def __init__(self, budget: CardBudget, truth: TrueCredit | None, bar: MeasuringBar | None) -> None:
         super().__init__()
         self.bar = bar
-        self.budget, self.truth, self.asks = budget, truth, ask and truth is None
+        self.budget = budget
+        self.truth = truth
+        self.asks = budget.asked > 0 and truth is None
         if self.asks:
             self.reads = self.reads | {"oracle"}
-        self.found: dict[str, Any] = {}
+        self.facts: dict[str, Any] = {}
         self.seen_before = 0
 
     def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
@@ -219,15 +206,14 @@ class _BatchRecorder(
             return {}
         self._begin_part(f"gradients of {self.budget.prompts} prompts")
         vectors = compute_prompt_vectors(trainer, module, rollout, credit)
-        decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
+        token_count = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
         rollout.truth = self._measure_true_credit(rollout)
-        self.found = {
+        self.facts = {
             "rollout": rollout,
             "gradients": vectors.cpu().numpy(),
-            "reported": {name: float(value) for name, value in trainer.callback_metrics.items()},
-            "decoded": decoded,
+            "decoded": token_count,
             "truth": rollout.truth,
-            "page": credit_heatmap(rollout, completions=HEATED),
+            "page": credit_heatmap(rollout, completions=HEATMAP_ROWS),
         }
         self._begin_part("a step to time")
         return {}
@@ -250,4 +236,4 @@ class _BatchRecorder(
         """Record the times of the last step, during which nothing is measured."""
         assert isinstance(pl_module, PolicyModule)
         times = pl_module.state.metrics.items()
-        self.found["seconds"] = {name.removeprefix("time/"): t for name, t in times if name.startswith("time/")}
+        self.facts["seconds"] = {name.removeprefix("time/"): t for name, t in times if name.startswith("time/")}

@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from rlcredit.cards.budget import BUDGETS
+from rlcredit.cards.budget import CARD_BUDGETS
 from rlcredit.cli.shared_options import ENGINE, add_machine_options, add_mlflow_options, parse_temperature
 from rlcredit.config.arguments import CommandParser, add_out_option, parse_path
 
 USUAL = "GRPO"
 """Baseline unless another is named."""
 
-FIRST = "aligned"
+USUAL_ORGANISM = "aligned"
 """Test policy unless another is named."""
 
-SIZE = "quick"
+USUAL_BUDGET = "quick"
 """Budget unless another is named."""
 
 
@@ -35,35 +35,39 @@ def make_card_parser() -> CommandParser:
         metavar="OPERATOR",
         help="operator, condition (.yaml), or Python file with an operator",
     )
-    judged = parser.add_argument_group("what is measured")
-    judged.add_argument(
+    measurement = parser.add_argument_group("what is measured")
+    measurement.add_argument(
         "--shipped", action="store_true", help="every shipped operator that leads to credit, and a leaderboard of all"
     )
-    judged.add_argument(
+    measurement.add_argument(
         "--baseline", default=USUAL, metavar="OPERATOR", help=f"what they are compared with (default: {USUAL})"
     )
-    judged.add_argument(
+    measurement.add_argument(
         "--budget",
-        choices=BUDGETS,
-        help=f"size: one batch, minutes, an hour, a night (default: {SIZE})",
+        choices=CARD_BUDGETS,
+        help=f"size: one batch, minutes, an hour, a night (default: {USUAL_BUDGET})",
     )
-    judged.add_argument(
+    measurement.add_argument(
         "--organism",
         nargs="+",
         metavar="NAME",
-        help=f"test policies: names, files, or `all` (default: {FIRST})",
+        help=f"test policies: names, files, or `all` (default: {USUAL_ORGANISM})",
     )
-    judged.add_argument(
+    measurement.add_argument(
         "--engine", metavar="ENGINE", help=f"{ENGINE}; it samples the batch, not the runs (default: that of the policy)"
     )
-    given = parser.add_argument_group("a batch from a file, instead of a test policy")
-    given.add_argument(
+    file_options = parser.add_argument_group("a batch from a file, instead of a test policy")
+    file_options.add_argument(
         "--rollout", type=parse_path, metavar="FILE", help="batch that `Rollout.save` has written, from any trainer"
     )
-    given.add_argument("--tokenizer", metavar="NAME", help="tiny, folder or hub id; texts, where the batch has none")
-    given.add_argument("--model", metavar="NAME", help="tiny, folder or hub id: policy whose gradient is compared")
-    given.add_argument("--adapter", type=parse_path, metavar="FOLDER", help="its adapter in PEFT's format")
-    given.add_argument(
+    file_options.add_argument(
+        "--tokenizer", metavar="NAME", help="tiny, folder or hub id; texts, where the batch has none"
+    )
+    file_options.add_argument(
+        "--model", metavar="NAME", help="tiny, folder or hub id: policy whose gradient is compared"
+    )
+    file_options.add_argument("--adapter", type=parse_path, metavar="FOLDER", help="its adapter in PEFT's format")
+    file_options.add_argument(
         "--temperature", type=parse_temperature, metavar="T", help="temperature of the batch, for --model (default: 1)"
     )
     output = parser.add_argument_group("output")

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlcredit.cards.card_options import FIRST
+from rlcredit.cards.card_options import USUAL_ORGANISM
 from rlcredit.cli.application import read_expanded_config
 from rlcredit.cli.name_suggestions import find_closest_name
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.paths import find_config_file, find_configs_folder
 from rlcredit.config.strict_yaml import shorten_name
 
-BASIS = "tiny.yaml"
+BASE_CONFIG = "tiny.yaml"
 """Configuration that every shipped test policy is a variant of; by itself it is the first of them."""
 
-MEANINGS = {
+POLICY_MEANINGS = {
     "aligned": "A model organism of 172,576 parameters that adds 3 to 5 one-digit terms. It is uncertain exactly where "
     "its answer is decided, so credit for uncertain tokens is right by construction.",
     "aligned_1": "The policy aligned, made again with a second seed. What holds on one of the two and not on the "
@@ -51,57 +51,58 @@ class CardPolicy:
 
 def list_policy_names() -> list[str]:
     """Return the names of the shipped test policies."""
-    return [FIRST, *sorted(file.stem for file in (find_configs_folder() / "organisms").glob("*.yaml"))]
+    return [USUAL_ORGANISM, *sorted(file.stem for file in (find_configs_folder() / "organisms").glob("*.yaml"))]
 
 
-def resolve_card_policy(named: str) -> CardPolicy:
+def resolve_card_policy(name: str) -> CardPolicy:
     """Return the test policy that a name on the command line refers to.
 
     Args:
-        named: Name of a shipped test policy, or a file with a whole configuration.
+        name: Name of a shipped test policy, or a file with a whole configuration.
 
     Raises:
         ValueError: there is none; with those that there are.
 
     """
-    if named == FIRST:
-        return CardPolicy(named, named, (str(find_configs_folder() / BASIS),))
-    if named in list_policy_names():
+    if name == USUAL_ORGANISM:
+        return CardPolicy(name, name, (str(find_configs_folder() / BASE_CONFIG),))
+    if name in list_policy_names():
         return CardPolicy(
-            named,
-            named,
-            (str(find_configs_folder() / BASIS), str(find_configs_folder() / "organisms" / f"{named}.yaml")),
+            name,
+            name,
+            (str(find_configs_folder() / BASE_CONFIG), str(find_configs_folder() / "organisms" / f"{name}.yaml")),
         )
-    file = Path(find_config_file(named))
-    if named.endswith((".yaml", ".yml")) and file.is_file():
+    file = Path(find_config_file(name))
+    if name.endswith((".yaml", ".yml")) and file.is_file():
         if file.stem in (*list_policy_names(), "arms"):
             raise ValueError(
-                f"--organism: {shorten_name(named)}: that name is taken. Rename the file, or say {file.stem}."
+                f"--organism: {shorten_name(name)}: that name is taken. Rename the file, or say {file.stem}."
             )
         content = read_expanded_config(file)
         if not isinstance(content, dict) or not isinstance(content.get("trainer") or {}, dict):
-            raise ValueError(f"--organism: {shorten_name(named)} needs model, data and trainer, each a mapping.")
-        return CardPolicy(validate_folder_name("--organism", file.stem), named, (str(file),))
-    meant = find_closest_name(named, list_policy_names())
+            raise ValueError(f"--organism: {shorten_name(name)} needs model, data and trainer, each a mapping.")
+        return CardPolicy(validate_folder_name("--organism", file.stem), name, (str(file),))
+    suggestion = find_closest_name(name, list_policy_names())
     raise ValueError(
-        f"--organism: there is no {shorten_name(named)}.{f' Did you mean {meant}?' if meant else ''} There are "
-        f"{', '.join(list_policy_names())}, or name a .yaml file with model, data and optimizer. "
+        f"--organism: there is no {shorten_name(name)}.{f' Did you mean {suggestion}?' if suggestion else ''} There "
+        f"are {', '.join(list_policy_names())}, or name a .yaml file with model, data and optimizer. "
         "Operators stand before --organism."
     )
 
 
-def select_card_policies(named: Sequence[str]) -> list[CardPolicy]:
+def select_card_policies(names: Sequence[str]) -> list[CardPolicy]:
     """Return the test policies with some names, ``all`` for all that are shipped, each once.
 
     Raises:
         ValueError: there is no such test policy, or two of them share a name.
 
     """
-    wanted = dict.fromkeys(each for name in named for each in (list_policy_names() if name == "all" else [name]))
+    unique_names = dict.fromkeys(
+        policy_name for name in names for policy_name in (list_policy_names() if name == "all" else [name])
+    )
     by_name: dict[str, CardPolicy] = {}
-    for each in map(resolve_card_policy, wanted):
-        if (first := by_name.setdefault(each.name, each)) != each:
-            raise ValueError(
-                f"--organism: {shorten_name(first.origin)} and {shorten_name(each.origin)} share a name. Rename one."
-            )
+    for policy in map(resolve_card_policy, unique_names):
+        if (namesake := by_name.setdefault(policy.name, policy)) != policy:
+            origins = f"{shorten_name(namesake.origin)} and {shorten_name(policy.origin)}"
+            raise ValueError(f"--organism: {origins} share a name. Rename one.")
     return list(by_name.values())

@@ -2,38 +2,38 @@
 
 from collections.abc import Iterator
 
-from rlcredit.cards.budget import BUDGETS
-from rlcredit.cards.card import ITSELF, NONE, UNTRAINED, Card
+from rlcredit.cards.budget import CARD_BUDGETS
+from rlcredit.cards.card import ITSELF, NO_DIFFERENCE, UNTRAINED_VERDICT, Card
 from rlcredit.cards.ranking import Leaderboard
-from rlcredit.cards.training_outcome import EFFECT
+from rlcredit.cards.training_outcome import CARD_MARGIN
 from rlcredit.report.verdict_text import explain_verdict
 
-LONGER = 1.5
+LENGTH_RATIO = 1.5
 """Ratio of gradient lengths, or its inverse, from which on equal learning rates are no equal steps."""
 
 
 def list_verdict_cautions(card: Card, board: Leaderboard) -> Iterator[str]:
-    """Yield what belongs beside the verdict of a card.
+    """Yield the sentences that belong beside the verdict of a card.
 
     Args:
         card: Card with the verdict.
         board: Rows of all conditions on the test policy that stand on the same page.
 
     """
-    if card.verdict in (NONE, ITSELF, UNTRAINED):
+    if card.verdict in (NO_DIFFERENCE, ITSELF, UNTRAINED_VERDICT):
         return
-    if explained := explain_verdict(card.verdict, EFFECT):
-        yield explained
+    if meaning := explain_verdict(card.verdict, CARD_MARGIN):
+        yield meaning
     length, rate = card.finding("length"), card.finding("rate")
-    if length and rate and rate.estimate == rate.baseline and not 1 / LONGER < length.estimate < LONGER:
-        advice = "" if BUDGETS[card.budget].factors else " --budget standard gives each its own rate."
+    if length and rate and rate.estimate == rate.baseline and not 1 / LENGTH_RATIO < length.estimate < LENGTH_RATIO:
+        advice = "" if CARD_BUDGETS[card.budget].factors else " --budget standard gives each its own rate."
         yield (
             f"Its gradient is {length.estimate:.1f} times as long as that of {card.baseline}, and both learn at the "
             f"same rate, so part of the difference may come from the size of the steps.{advice}"
         )
-    compared = [row for row in board.rows if row["verdict"] not in (NONE, ITSELF, UNTRAINED)]
-    if card.verdict in ("better", "worse") and len(compared) > 1:
+    comparisons = [row for row in board.rows if row["verdict"] not in (NO_DIFFERENCE, ITSELF, UNTRAINED_VERDICT)]
+    if card.verdict in ("better", "worse") and len(comparisons) > 1:
         yield (
-            f"It is one of {len(compared)} comparisons with {card.baseline} on {card.organism}, and no verdict here is "
-            "corrected for that: at 5 %, one in twenty looks like a difference by chance."
+            f"It is one of {len(comparisons)} comparisons with {card.baseline} on {card.organism}, and no verdict here "
+            "is corrected for that: at 5 %, one in twenty looks like a difference by chance."
         )

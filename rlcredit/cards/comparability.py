@@ -9,14 +9,21 @@ from rlcredit.campaign.config_differences import flatten_config, list_difference
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.card_batch import CardBatch, resolve_batch_config
 from rlcredit.cards.condition import CardCondition
-from rlcredit.cards.paired_runs import RATE, TrainingCondition, refuse_unlike_evaluation
+from rlcredit.cards.paired_runs import RATE_SETTING, PairedRuns, TrainingCondition
 
-DRAWN = ("model.policy", "model.sampling", "model.prompt", "model.engine", "data.class_path", "data.init_args")
+SAMPLING_SETTINGS = (
+    "model.policy",
+    "model.sampling",
+    "model.prompt",
+    "model.engine",
+    "data.class_path",
+    "data.init_args",
+)
 """Settings on which the completions of a batch depend, but for those of :data:`HELD_OUT`."""
 
 HELD_OUT = ("data.init_args.validation", "data.init_args.held_out")
 
-OWN = ("condition", "trainer.callbacks", "trainer.default_root_dir", "threads")
+OWN_SETTINGS = ("condition", "trainer.callbacks", "trainer.default_root_dir", "threads")
 """Settings in which conditions differ by being others."""
 
 
@@ -39,26 +46,31 @@ def refuse_incomparable_condition(
         return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        own, other = (
-            (*files, str(each.write_files(place / name))) for name, each in (("own", candidate), ("other", baseline))
+        candidate_files, baseline_files = (
+            (*files, str(condition.write_files(place / name)))
+            for name, condition in (("own", candidate), ("other", baseline))
         )
-        leaves, base = (resolve_batch_config(each, budget).leaves for each in (own, other))
+        leaves, base = (resolve_batch_config(configs, budget).leaves for configs in (candidate_files, baseline_files))
         lines = list_differences(base, leaves, (baseline.name, candidate.name))
-        if drawn := [line for line in lines if line.startswith(DRAWN) and not line.startswith(HELD_OUT)]:
-            raise ValueError(f"{candidate.name} samples other completions than the baseline: {'; '.join(drawn)}.")
+        if reasons := [line for line in lines if line.startswith(SAMPLING_SETTINGS) and not line.startswith(HELD_OUT)]:
+            raise ValueError(f"{candidate.name} samples other completions than the baseline: {'; '.join(reasons)}.")
         if budget.seeds:
             conditions = (
-                TrainingCondition(candidate.name, own, read_learning_rate(leaves)),
-                TrainingCondition(baseline.name, other, read_learning_rate(base)),
+                TrainingCondition(candidate.name, candidate_files, read_learning_rate(leaves)),
+                TrainingCondition(baseline.name, baseline_files, read_learning_rate(base)),
             )
-            refuse_unlike_evaluation(*conditions, budget, place)
+            PairedRuns(budget, place).refuse_unlike_evaluation(*conditions)
 
 
 def list_unequal_settings(batch: CardBatch, base: CardBatch) -> list[str]:
     """Return the settings, other than name and stack, in which a condition differs from the baseline."""
 
-    def common(each: CardBatch) -> dict[str, Any]:
-        return {key: value for key, value in flatten_config(each.resolution.leaves).items() if not key.startswith(OWN)}
+    def common(card_batch: CardBatch) -> dict[str, Any]:
+        return {
+            key: value
+            for key, value in flatten_config(card_batch.resolution.leaves).items()
+            if not key.startswith(OWN_SETTINGS)
+        }
 
     return list_differences(common(base), common(batch), ("baseline", "here"))
 
@@ -70,8 +82,10 @@ def read_learning_rate(leaves: object) -> float:
         ValueError: it names none.
 
     """
-    for key in RATE.split("."):
+    for key in RATE_SETTING.split("."):
         leaves = leaves.get(key) if isinstance(leaves, dict) else None
     if not isinstance(leaves, (int, float)):
-        raise ValueError(f"{RATE} is not configured, and a card needs a learning rate for every condition. Set it.")
+        raise ValueError(
+            f"{RATE_SETTING} is not configured, and a card needs a learning rate for every condition. Set it."
+        )
     return float(leaves)

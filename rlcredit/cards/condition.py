@@ -75,10 +75,10 @@ class CardCondition:
             ValueError: with the module.
 
         """
-        now = code_fingerprint.fingerprint_modules(self.modules)
-        if changed := [str(self.modules[name]) for name in now if now[name] != self.meanings[name]]:
+        fingerprints = code_fingerprint.fingerprint_modules(self.modules)
+        if edits := [str(self.modules[name]) for name in fingerprints if fingerprints[name] != self.meanings[name]]:
             raise ValueError(
-                f"{shorten_name(', '.join(changed))} was edited while {self.name} was measured. Run the command again."
+                f"{shorten_name(', '.join(edits))} was edited while {self.name} was measured. Run the command again."
             )
 
     def write_files(self, folder: Path) -> Path:
@@ -100,7 +100,7 @@ class CardCondition:
 
 
 def build_module_path(module: str, source: Path) -> Path:
-    """Return where a module lies below the folder from which it is imported."""
+    """Return the path of a module below the folder from which it is imported."""
     path = Path(*module.split("."))
     return path / source.name if source.name == "__init__.py" else path.with_suffix(".py")
 
@@ -126,26 +126,26 @@ def build_default_condition(cls: type[CreditOperator], path: str, arguments: Map
     inner = _find_inner_operator(cls, arguments)
     if inner is not None:
         return _wrap_inner_operator(cls, path, arguments, inner)
-    needed = [
+    required = [
         name
         for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]
         if parameter.default is parameter.empty
         and parameter.kind is not parameter.VAR_KEYWORD
         and name not in arguments
     ]
-    if cls.writes != {"advantages"} or needed:
+    if cls.writes != {"advantages"} or required:
         if cls.__module__.startswith("callbacks."):
             return _read_shortest_condition(cls, arguments)
-        if needed:
-            entry = f"{path}({', '.join(f'{name}=...' for name in needed)})"
-            raise ValueError(f"{cls.__name__} has no default for {', '.join(needed)}. Name a condition with {entry}.")
-        written = ", ".join(sorted(cls.writes))
+        if required:
+            entry = f"{path}({', '.join(f'{name}=...' for name in required)})"
+            raise ValueError(f"{cls.__name__} has no default for {', '.join(required)}. Name a condition with {entry}.")
+        fields = ", ".join(sorted(cls.writes))
         raise ValueError(
-            f"{cls.__name__} writes {written}, not only advantages. "
+            f"{cls.__name__} writes {fields}, not only advantages. "
             "Name a condition in which its output reaches the advantages."
         )
-    above = [_find_usual_writer("advantages")] if "advantages" in cls.reads else []
-    names = [writer.__name__ for writer in [*above, *_list_usual_writers(cls)]]
+    writers = [_find_usual_writer("advantages")] if "advantages" in cls.reads else []
+    names = [writer.__name__ for writer in [*writers, *_list_usual_writers(cls)]]
     stack = [*names, _replace_arguments(path, arguments)]
     return {"condition": _name_operator(cls, arguments), "trainer": {"callbacks": stack}}
 
@@ -162,11 +162,13 @@ def _wrap_inner_operator(
 ) -> dict[str, Any]:
     """Return the default stack around the inner operator, with the outer one in its place."""
     entry = arguments[inner]
-    name, own = _find_entry_name(entry), entry.get("init_args", {}) if isinstance(entry, dict) else {}
-    content = copy.deepcopy(_resolve_class_path(name, own).content)
+    name, inner_arguments = _find_entry_name(entry), entry.get("init_args", {}) if isinstance(entry, dict) else {}
+    content = copy.deepcopy(_resolve_class_path(name, inner_arguments).content)
     stack = [
-        {"class_path": path, "init_args": {**arguments, inner: each}} if _find_entry_name(each) == name else each
-        for each in content["trainer"]["callbacks"]
+        {"class_path": path, "init_args": {**arguments, inner: operator}}
+        if _find_entry_name(operator) == name
+        else operator
+        for operator in content["trainer"]["callbacks"]
     ]
     trainer = {**content["trainer"], "callbacks": stack}
     return {**content, "condition": _name_operator(cls, arguments), "trainer": trainer}
@@ -176,8 +178,8 @@ def _replace_arguments(entry: Any, arguments: Mapping[str, Any]) -> Any:
     """Return an entry of a stack with some arguments replaced."""
     if not arguments:
         return entry
-    written = entry if isinstance(entry, dict) else {"class_path": entry}
-    return {**written, "init_args": {**written.get("init_args", {}), **arguments}}
+    description = entry if isinstance(entry, dict) else {"class_path": entry}
+    return {**description, "init_args": {**description.get("init_args", {}), **arguments}}
 
 
 def _name_operator(cls: type[CreditOperator], arguments: Mapping[str, Any]) -> str:
@@ -203,8 +205,10 @@ def _spell_argument(value: Any) -> str:
     """
     if not (isinstance(value, dict) and "class_path" in value):
         return str(value)
-    own = value.get("init_args", {})
-    return "-".join([value["class_path"], *(f"{name}-{_spell_argument(each)}" for name, each in own.items())])
+    arguments = value.get("init_args", {})
+    return "-".join(
+        [value["class_path"], *(f"{name}-{_spell_argument(argument)}" for name, argument in arguments.items())]
+    )
 
 
 def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContract]]:
@@ -212,7 +216,7 @@ def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContra
     stack: list[type[OperatorContract]] = []
     for name in sorted(cls.reads - MEANINGFUL_FIELDS):
         writer = _find_usual_writer(name)
-        stack += [above for above in [*_list_usual_writers(writer), writer] if above not in stack]
+        stack += [operator for operator in [*_list_usual_writers(writer), writer] if operator not in stack]
     return stack
 
 
@@ -254,76 +258,76 @@ def _find_entry_name(entry: Any) -> str:
     return entry["class_path"] if isinstance(entry, dict) else entry
 
 
-def resolve_card_condition(named: str) -> CardCondition:
+def resolve_card_condition(text: str) -> CardCondition:
     """Return the condition that a name on the command line refers to.
 
     Args:
-        named: File of a condition, Python file with one operator, ``file.py:Class``, or class path of an operator, with
+        text: File of a condition, Python file with one operator, ``file.py:Class``, or class path of an operator, with
             arguments in call form if need be, as ``GTPO(beta=0.2)``; for shipped operators the name is enough.
 
     Raises:
         ValueError: it stands for nothing that assigns credit; with the repair.
 
     """
-    if "(" in named:
+    if "(" in text:
         find_operator_classes()  # so that a message can name their parameters
-        entry = expand_call_forms({"operator": named}, {"operator": CreditOperator})["operator"]
-        if entry != named:
+        entry = expand_call_forms({"operator": text}, {"operator": CreditOperator})["operator"]
+        if entry != text:
             if not isinstance(entry, dict):
                 return _resolve_class_path(entry, {})
-            return replace(_resolve_class_path(entry["class_path"], entry["init_args"]), origin=named)
-    path, _, chosen = named.partition(":")
+            return replace(_resolve_class_path(entry["class_path"], entry["init_args"]), origin=text)
+    path, _, class_name = text.partition(":")
     if path.endswith((".yaml", ".yml")):
-        return _read_condition_file(named)
+        return _read_condition_file(text)
     if path.endswith(".py"):
-        return _resolve_python_file(named, Path(path), chosen)
-    return _resolve_class_path(named, {})
+        return _resolve_python_file(text, Path(path), class_name)
+    return _resolve_class_path(text, {})
 
 
 def list_shipped_operators() -> list[str]:
     """Return the names of the shipped operators whose output can reach the advantages."""
-    found = []
+    names = []
     for cls in find_operator_classes():
         try:
             resolve_card_condition(cls.__name__)
         except ValueError:
             continue
-        found.append(cls.__name__)
-    return found
+        names.append(cls.__name__)
+    return names
 
 
-def _read_condition_file(named: str) -> CardCondition:
-    file = Path(find_config_file(named))
+def _read_condition_file(text: str) -> CardCondition:
+    file = Path(find_config_file(text))
     if not file.is_file():
         raise ValueError(f"{shorten_name(file)}: there is no such condition. `rlcredit list` shows the shipped ones.")
     content = read_expanded_config(file)
     if not isinstance(content, dict) or not isinstance(content.get("trainer"), dict):
         raise ValueError(f"{shorten_name(file)}: a condition lists callbacks, trainer: {{callbacks: [GRPO, ...]}}.")
     extend_import_path([str(file)])
-    return CardCondition(str(content.get("condition") or file.stem), named, content)
+    return CardCondition(str(content.get("condition") or file.stem), text, content)
 
 
-def _resolve_python_file(named: str, path: Path, chosen: str) -> CardCondition:
+def _resolve_python_file(text: str, path: Path, class_name: str) -> CardCondition:
     if not path.is_file():
         raise ValueError(f"{shorten_name(path)}: there is no such file.")
     if not path.stem.isidentifier():
         raise ValueError(
             f"{shorten_name(path)}: Python imports no such name. Rename the file: letters, digits and _ only."
         )
-    every = _import_file_operators(path)
-    own = [cls for cls in every if not chosen or cls.__name__ == chosen]
-    if len(own) != 1:
-        names = ", ".join(cls.__name__ for cls in every) or "none"
-        which = f"one operator called {chosen}" if chosen else "one operator, a subclass of CreditOperator"
-        raise ValueError(f"{shorten_name(path)}: expected {which}, found {names}. Say {path.name}:Name.")
-    found = _wrap_lone_operator(own[0], named, f"{path.stem}.{own[0].__name__}", {})
-    for name, file in found.modules.items():
-        beside = path.parent / build_module_path(name, file)
-        if beside.is_file() and beside.resolve() != file.resolve():
+    classes = _import_file_operators(path)
+    matches = [cls for cls in classes if not class_name or cls.__name__ == class_name]
+    if len(matches) != 1:
+        names = ", ".join(cls.__name__ for cls in classes) or "none"
+        subject = f"one operator called {class_name}" if class_name else "one operator, a subclass of CreditOperator"
+        raise ValueError(f"{shorten_name(path)}: expected {subject}, found {names}. Say {path.name}:Name.")
+    condition = _wrap_lone_operator(matches[0], text, f"{path.stem}.{matches[0].__name__}", {})
+    for name, file in condition.modules.items():
+        copy_path = path.parent / build_module_path(name, file)
+        if copy_path.is_file() and copy_path.resolve() != file.resolve():
             raise ValueError(
                 f"{shorten_name(path)}: another module {name} is imported already, {file}. Rename one of them."
             )
-    return found
+    return condition
 
 
 def _import_file_operators(path: Path) -> list[type[CreditOperator]]:
@@ -339,40 +343,40 @@ def _import_file_operators(path: Path) -> list[type[CreditOperator]]:
         raise ValueError(
             f"{shorten_name(path)}: another module {path.stem} is imported already, {module.__file__}. Rename the file."
         )
-    own = (cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == path.stem)
-    return [cls for cls in own if issubclass(cls, CreditOperator)]
+    classes = (cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == path.stem)
+    return [cls for cls in classes if issubclass(cls, CreditOperator)]
 
 
-def _resolve_class_path(named: str, arguments: Mapping[str, Any]) -> CardCondition:
+def _resolve_class_path(path: str, arguments: Mapping[str, Any]) -> CardCondition:
     by_name = {cls.__name__: cls for cls in find_operator_classes()}
     by_path = {f"{cls.__module__}.{cls.__name__}": cls for cls in by_name.values()}
-    if cls := by_name.get(named) or by_path.get(named):
+    if cls := by_name.get(path) or by_path.get(path):
         return _wrap_lone_operator(cls, cls.__name__, cls.__name__, arguments)
-    module, _, name = named.rpartition(".")
+    module, _, name = path.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), name) if module else None
     except (ImportError, AttributeError, ValueError):
         cls = None
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{named} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     if not (inspect.isclass(cls) and issubclass(cls, CreditOperator)):
-        meant = find_closest_name(named, [*by_name])
+        name = find_closest_name(path, [*by_name])
         raise ValueError(
-            f"{named}: neither an operator nor the class path of one.{f' Did you mean {meant}?' if meant else ''} "
+            f"{path}: neither an operator nor the class path of one.{f' Did you mean {name}?' if name else ''} "
             "`rlcredit list operators` shows the shipped ones; a condition file ends in .yaml, a Python file in "
             ".py."
         )
-    return _wrap_lone_operator(cls, named, named, arguments)
+    return _wrap_lone_operator(cls, path, path, arguments)
 
 
 def _wrap_lone_operator(
     cls: type[CreditOperator], origin: str, path: str, arguments: Mapping[str, Any]
 ) -> CardCondition:
     parameters = list_parameter_names(cls)
-    if unknown := sorted({*arguments} - {*parameters}):
-        meant = find_closest_name(unknown[0], parameters)
+    if strangers := sorted({*arguments} - {*parameters}):
+        name = find_closest_name(strangers[0], parameters)
         raise ValueError(
-            f"`{cls.__name__}` has no parameter `{unknown[0]}`.{f' Did you mean `{meant}`?' if meant else ''} "
+            f"`{cls.__name__}` has no parameter `{strangers[0]}`.{f' Did you mean `{name}`?' if name else ''} "
             f"It accepts {', '.join(parameters) or 'none'}."
         )
     return CardCondition(_name_operator(cls, arguments), origin, build_default_condition(cls, path, arguments))

@@ -11,7 +11,7 @@ from rlcredit.cards.card_batch import CardBatch, CreditedBatch
 from rlcredit.cards.finding import Finding, jackknife_estimate
 from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operators
 
-PASSES = {
+FACT_PASSES = {
     "ref_logprobs": {"reference"},
     "ref_log_ratio": {"reference", "trained"},
     "hidden": {"states"},
@@ -21,14 +21,14 @@ PASSES = {
 
 
 def count_forward_passes(needs: Iterable[str]) -> int:
-    """Return how many forward passes over a batch some facts of a rollout take together.
+    """Return the number of forward passes over a batch that some facts of a rollout take together.
 
     Example:
         >>> count_forward_passes(["ref_logprobs", "ref_log_ratio", "hidden", "entropy"])
         3
 
     """
-    return len(set().union(*(PASSES.get(name, ()) for name in needs)))
+    return len(set().union(*(FACT_PASSES.get(name, ()) for name in needs)))
 
 
 def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
@@ -39,7 +39,10 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
         base: Same completions under the baseline.
 
     """
-    share, flat = (each.seconds.get("credit", 0.0) / max(sum(each.seconds.values()), 1e-9) for each in (batch, base))
+    share, flat = (
+        credited_batch.seconds.get("credit", 0.0) / max(sum(credited_batch.seconds.values()), 1e-9)
+        for credited_batch in (batch, base)
+    )
     yield Finding(
         "credit_time",
         "share of a step",
@@ -57,22 +60,22 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
         "number",
         sentence=f"{passes or 'No'} forward {'pass' if passes == 1 else 'passes'} more than the baseline's.",
     )
-    drawn = int(batch.rollout.mask.sum())
+    token_count = int(batch.rollout.mask.sum())
     yield Finding(
         "decoded",
         "more tokens decoded",
-        batch.decoded / drawn,
+        batch.decoded / token_count,
         "times",
-        sentence=f"{batch.decoded:,} extra tokens are decoded, beside the {drawn:,} of the completions."
+        sentence=f"{batch.decoded:,} extra tokens are decoded, beside the {token_count:,} of the completions."
         if batch.decoded
         else "No extra tokens are decoded.",
     )
 
 
-KINDS = ("number", "word", "symbol", "space", "end")
+TOKEN_KINDS = ("number", "word", "symbol", "space", "end")
 """Kinds of tokens."""
 
-BOUND = 1 - 1e-5
+BOUND_SHARE = 1 - 1e-5
 """Share of the largest possible credit from which on a token is at its bound."""
 
 
@@ -86,32 +89,33 @@ def measure_credit_effects(batch: CreditedBatch, base: CreditedBatch) -> Iterato
         base: Same completions under the baseline.
 
     """
-    ledgers = [each.rollout.advantages.where(each.rollout.mask, 0).double().cpu() for each in (batch, base)]
+    ledgers = [
+        credited_batch.rollout.advantages.where(credited_batch.rollout.mask, 0).double().cpu()
+        for credited_batch in (batch, base)
+    ]
     groups = (
         _group_by_prompt(ledgers[0], batch.rollout.group_size),
         _group_by_prompt(ledgers[1], base.rollout.group_size),
     )
     prompts = len(groups[0])
-    moved = jackknife_estimate(lambda chosen: displaced_credit_shares(groups[0][chosen], groups[1][chosen])[0], prompts)
-    within = jackknife_estimate(
-        lambda chosen: displaced_credit_shares(groups[0][chosen], groups[1][chosen])[1], prompts
-    )
+    moved_share = jackknife_estimate(lambda rows: displaced_credit_shares(groups[0][rows], groups[1][rows])[0], prompts)
+    inner_share = jackknife_estimate(lambda rows: displaced_credit_shares(groups[0][rows], groups[1][rows])[1], prompts)
     yield Finding(
         "moved",
         "credit moved",
         unit="share",
-        sentence=f"{moved['estimate']:.1%} of the credit has another place, or another sign, than the baseline's."
+        sentence=f"{moved_share['estimate']:.1%} of the credit has another place, or another sign, than the baseline's."
         if ledgers[0].any()
         else "No token is given any credit.",
-        **moved,
+        **moved_share,
     )
     yield Finding(
         "moved_within",
         "of it between tokens of one completion",
         unit="share",
-        sentence=f"{within['estimate']:.1%} of the moved credit stays inside its completion; the rest changes which "
-        "completions count.",
-        **within,
+        sentence=f"{inner_share['estimate']:.1%} of the moved credit stays inside its completion; the rest changes "
+        "which completions count.",
+        **inner_share,
     )
     if batch.rollout.has_fact("tokens"):
         yield from _measure_token_kinds(batch, base, groups)
@@ -119,14 +123,14 @@ def measure_credit_effects(batch: CreditedBatch, base: CreditedBatch) -> Iterato
     if at_bound is not None:
         sentence = f"{at_bound:.1%} of the tokens with credit have the largest credit that the stack can give."
         yield Finding("saturated", "tokens at the bound", at_bound, "share", sentence=sentence)
-    without = float((ledgers[0] == 0)[batch.rollout.mask.cpu()].double().mean())
+    empty_share = float((ledgers[0] == 0)[batch.rollout.mask.cpu()].double().mean())
     yield Finding(
         "without_credit",
         "tokens without credit",
-        without,
+        empty_share,
         "share",
         baseline=float((ledgers[1] == 0)[base.rollout.mask.cpu()].double().mean()),
-        sentence=f"{without:.1%} of the tokens get no credit at all.",
+        sentence=f"{empty_share:.1%} of the tokens get no credit at all.",
     )
     if batch.rollout.has_fact("old_logprobs"):
         yield _measure_logprob_correlation(batch, groups)
@@ -134,8 +138,10 @@ def measure_credit_effects(batch: CreditedBatch, base: CreditedBatch) -> Iterato
 
 def list_stack_warnings(batch: CreditedBatch) -> list[str]:
     """Return warnings about operators that do nothing, and about a stack that gives no credit."""
-    said = [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
-    return [*said, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
+    warnings = (
+        [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
+    )
+    return [*warnings, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
 
 
 def displaced_credit_shares(credit: Tensor, base: Tensor) -> tuple[float, float]:
@@ -172,11 +178,11 @@ def classify_tokens(tokens: Sequence[Sequence[str]], width: int) -> NDArray[np.s
         [['number', 'symbol', 'word', 'space', 'end']]
 
     """
-    found = np.full((len(tokens), width), "end", dtype="U6")
+    kinds = np.full((len(tokens), width), "end", dtype="U6")
     for row, pieces in enumerate(tokens):
         for place, piece in enumerate(pieces[:width]):
-            found[row, place] = _classify_piece(piece)
-    return found
+            kinds[row, place] = _classify_piece(piece)
+    return kinds
 
 
 def _classify_piece(piece: str) -> str:
@@ -191,14 +197,16 @@ def _measure_token_kinds(batch: CreditedBatch, base: CreditedBatch, groups: tupl
     """Yield the share of the credit on each kind of token that occurs."""
     mask, size = batch.rollout.mask.cpu(), batch.rollout.group_size
     classes = classify_tokens(batch.rollout.tokens, mask.shape[1])
-    for kind in KINDS:
-        where = torch.from_numpy(classes == kind) & mask
-        if not where.any():
+    for kind in TOKEN_KINDS:
+        kind_mask = torch.from_numpy(classes == kind) & mask
+        if not kind_mask.any():
             continue
-        chosen = _group_by_prompt(where, size)
-        share = jackknife_estimate(lambda parts, at=chosen: _credit_share(groups[0][parts], at[parts]), len(chosen))
-        flat = _credit_share(groups[1], chosen)
-        tokens = float(where.sum() / mask.sum())
+        grouped_mask = _group_by_prompt(kind_mask, size)
+        share = jackknife_estimate(
+            lambda parts, at=grouped_mask: _credit_share(groups[0][parts], at[parts]), len(grouped_mask)
+        )
+        flat = _credit_share(groups[1], grouped_mask)
+        tokens = float(kind_mask.sum() / mask.sum())
         yield Finding(
             f"on_{kind}",
             f"credit on {kind} tokens" if kind != "end" else "credit on ends",
@@ -216,25 +224,25 @@ def _measure_logprob_correlation(batch: CreditedBatch, groups: tuple[Tensor, Ten
     logprobs = _group_by_prompt(batch.rollout.old_logprobs.double().cpu(), size)
     mask = _group_by_prompt(batch.rollout.mask.cpu(), size)
 
-    def correlation(ledger: Tensor, chosen: Sequence[int]) -> float:
-        where = mask[chosen]
-        pairs = torch.stack([ledger[chosen][where], logprobs[chosen][where]])
+    def correlation(ledger: Tensor, rows: Sequence[int]) -> float:
+        row_mask = mask[rows]
+        pairs = torch.stack([ledger[rows][row_mask], logprobs[rows][row_mask]])
         return float(torch.corrcoef(pairs)[0, 1]) if bool((pairs.std(1) > 0).all()) else 0.0
 
-    found = jackknife_estimate(lambda chosen: correlation(groups[0], chosen), len(mask), least=-1.0)
+    estimate = jackknife_estimate(lambda rows: correlation(groups[0], rows), len(mask), minimum=-1.0)
     return Finding(
         "confidence",
         "credit on what is likely",
         baseline=correlation(groups[1], range(len(mask))),
         sentence="Correlation of credit and log-probability of tokens: above zero a small step lowers entropy, below "
         "zero it raises it.",
-        **found,
+        **estimate,
     )
 
 
-def _credit_share(ledger: Tensor, where: Tensor) -> float:
+def _credit_share(ledger: Tensor, token_mask: Tensor) -> float:
     total = float(ledger.abs().sum())
-    return float(ledger.abs()[where].sum()) / total if total else 0.0
+    return float(ledger.abs()[token_mask].sum()) / total if total else 0.0
 
 
 def _group_by_prompt(values: Tensor, group_size: int) -> Tensor:
@@ -245,7 +253,7 @@ def _measure_saturation(batch: CreditedBatch) -> float | None:
     """Return the share of credited tokens whose credit is the largest possible; None if no bound is known."""
     limit = bound_advantages(batch.stack, batch.rollout.group_size)[-1]
     credit = batch.rollout.advantages[batch.rollout.mask].abs()
-    credited = credit > 0
-    if not np.isfinite(limit) or not credited.any():
+    has_credit = credit > 0
+    if not np.isfinite(limit) or not has_credit.any():
         return None
-    return float((credit[credited] >= BOUND * limit).double().mean())
+    return float((credit[has_credit] >= BOUND_SHARE * limit).double().mean())

@@ -1,12 +1,17 @@
 """One number of a card, with its unit, interval and meaning."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, WrapValidator
 
 from rlcredit.statistics.intervals import Interval, jackknife_interval
+
+FiniteNumber = Annotated[float, Field(allow_inf_nan=False)]
+Measured = Annotated[FiniteNumber, WrapValidator(lambda value, check: np.nan if value is None else check(value))]
+"""A number, NaN where there is none; JSON has null for it."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +33,11 @@ class Finding:
 
     name: str
     title: str
-    estimate: float
+    estimate: Measured
     unit: str = "number"
-    low: float = np.nan
-    high: float = np.nan
-    baseline: float = np.nan
+    low: Measured = np.nan
+    high: Measured = np.nan
+    baseline: Measured = np.nan
     sentence: str = ""
 
     @property
@@ -40,34 +45,22 @@ class Finding:
         """Interval of the estimate, None without one."""
         return Interval(self.low, self.high, 0.95) if np.isfinite([self.low, self.high]).all() else None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the finding for JSON, NaN as null."""
-        return {key: None if value != value else value for key, value in asdict(self).items()}
 
-    @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> "Finding":
-        """Return the finding that :meth:`to_json` described."""
-        numbers = ("estimate", "low", "high", "baseline")
-        known: dict[str, Any] = {key: np.nan if key in numbers and plain[key] is None else plain[key] for key in plain}
-        return cls(**known)
-
-
-def jackknife_estimate(
-    statistic: Callable[[Sequence[int]], float], parts: int, least: float = 0.0, most: float = 1.0
-) -> dict[str, Any]:
+def jackknife_estimate(statistic: Callable[[Sequence[int]], float], parts: int, minimum: float = 0.0) -> dict[str, Any]:
     """Return a statistic over all parts with its jackknife interval, as arguments of a finding.
 
     Args:
         statistic: Function that returns the statistic of some of the parts, given by their numbers.
         parts: Number of parts, prompts or completions; below three there is no interval.
-        least: Smallest value that the statistic can have; the interval ends there.
-        most: Largest value that the statistic can have; the interval ends there.
+        minimum: Smallest value that the statistic can have; the interval ends there, and at 1.
 
     """
-    every = list(range(parts))
-    found = {"estimate": float(statistic(every))}
+    numbers = list(range(parts))
+    estimate = {"estimate": float(statistic(numbers))}
     if parts < 3:
-        return found
-    without = np.array([statistic([part for part in every if part != left]) for left in every], dtype=np.float64)
-    interval = jackknife_interval(found["estimate"], without)
-    return {**found, "low": max(least, interval.low), "high": min(most, interval.high)}
+        return estimate
+    partial_values = np.array(
+        [statistic([part for part in numbers if part != omission]) for omission in numbers], dtype=np.float64
+    )
+    interval = jackknife_interval(estimate["estimate"], partial_values)
+    return {**estimate, "low": max(minimum, interval.low), "high": min(1.0, interval.high)}

@@ -23,18 +23,23 @@ def measure_gradient_change(batch: CreditedBatch, base: CreditedBatch, size: int
     """
     assert batch.gradients is not None
     assert base.gradients is not None
-    own, other = batch_gradients(batch.gradients, size), batch_gradients(base.gradients, size)
-    lengths = [np.linalg.norm(vectors, axis=-1) for vectors in (own, other)]
-    there = (lengths[0] > 0) & (lengths[1] > 0)
-    if there.sum() < 3:
-        both = [int((each > 0).sum()) for each in lengths]
-        said = f"{both[0]} of {len(there)} batches have a gradient, {both[1]} under the baseline: too few to compare."
-        yield Finding("batches", "batches with a gradient", both[0], baseline=both[1], sentence=said)
+    stack_gradients, base_gradients = batch_gradients(batch.gradients, size), batch_gradients(base.gradients, size)
+    lengths = [np.linalg.norm(vectors, axis=-1) for vectors in (stack_gradients, base_gradients)]
+    has_gradient = (lengths[0] > 0) & (lengths[1] > 0)
+    if has_gradient.sum() < 3:
+        counts = [int((norms > 0).sum()) for norms in lengths]
+        reason = (
+            f"{counts[0]} of {len(has_gradient)} batches have a gradient, {counts[1]} under the baseline: too few to "
+            "compare."
+        )
+        yield Finding("batches", "batches with a gradient", counts[0], baseline=counts[1], sentence=reason)
         return
-    cosines = (unit_gradients(own) * unit_gradients(other)).sum(-1)[there].clip(-1, 1)
+    cosines = (unit_gradients(stack_gradients) * unit_gradients(base_gradients)).sum(-1)[has_gradient].clip(-1, 1)
     angles = np.degrees(np.arccos(cosines))
-    agreement, more, direction = agreement_and_direction(own[there], other[there])
-    floor = _mean_batch_angle(other[there])
+    agreement, agreement_gain, direction = agreement_and_direction(
+        stack_gradients[has_gradient], base_gradients[has_gradient]
+    )
+    floor = _mean_batch_angle(base_gradients[has_gradient])
     rotation = paired_t_test(angles)
     low, high = rotation.interval[:2]
     beyond = "about as far as" if low <= floor <= high else "more than" if low > floor else "less than"
@@ -53,7 +58,7 @@ def measure_gradient_change(batch: CreditedBatch, base: CreditedBatch, size: int
         "degrees",
         sentence=f"Under the baseline the gradients of two batches of {size} prompts differ by this angle.",
     )
-    ratio = paired_t_test(np.log(lengths[0][there] / lengths[1][there]))
+    ratio = paired_t_test(np.log(lengths[0][has_gradient] / lengths[1][has_gradient]))
     times = np.exp([ratio.difference, *ratio.interval[:2]])
     yield Finding(
         "length",
@@ -71,30 +76,30 @@ def measure_gradient_change(batch: CreditedBatch, base: CreditedBatch, size: int
         float(agreement[0]),
         "number",
         *_clip_interval(jackknife_interval(float(agreement[0]), agreement[1:]), -1, 1),
-        baseline=float(agreement[0] - more[0]),
+        baseline=float(agreement[0] - agreement_gain[0]),
         sentence=f"Two batches of {size} prompts agree with a cosine of {agreement[0]:.2f}; under the baseline with "
-        f"{agreement[0] - more[0]:.2f}.",
+        f"{agreement[0] - agreement_gain[0]:.2f}.",
     )
-    gain = jackknife_interval(float(more[0]), more[1:])
+    gain = jackknife_interval(float(agreement_gain[0]), agreement_gain[1:])
     yield Finding(
         "agreement_gained",
         "agreement beyond the baseline's",
-        float(more[0]),
+        float(agreement_gain[0]),
         "number",
         gain.low,
         gain.high,
         sentence=_describe_noise_change(gain.low, gain.high),
     )
     if np.isfinite(direction).all():
-        expected = jackknife_interval(float(direction[0]), direction[1:])
+        direction_interval = jackknife_interval(float(direction[0]), direction[1:])
         yield Finding(
             "direction",
             "direction of the expected gradient",
             float(np.clip(direction[0], -1, 1)),
             "number",
-            *_clip_interval(expected, -1, 1),
+            *_clip_interval(direction_interval, -1, 1),
             baseline=1.0,
-            sentence=_describe_direction(expected.low, expected.high),
+            sentence=_describe_direction(direction_interval.low, direction_interval.high),
         )
 
 

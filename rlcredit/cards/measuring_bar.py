@@ -28,7 +28,7 @@ class MeasuringBar(AbstractContextManager["MeasuringBar"]):
         self.progress: Progress | None = None
 
     def __enter__(self) -> "MeasuringBar":
-        """Say what is measured, and draw the bar if there is a terminal."""
+        """Name the subject, and draw the bar if there is a terminal."""
         print_message(f"measuring  {self.subject}")
         if sys.stderr.isatty():
             columns = (TextColumn("part     "), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
@@ -43,11 +43,11 @@ class MeasuringBar(AbstractContextManager["MeasuringBar"]):
         self.condition = name
 
     def begin_part(self, part: str) -> None:
-        """Say which part is under way; the one before it has ended."""
+        """Name the part that is under way; the one before it has ended."""
         if self.progress is not None:
             (task,) = self.progress.tasks
-            said = f"{self.condition}: {part}"
-            self.progress.update(task.id, advance=1 if task.description else 0, description=said)
+            text = f"{self.condition}: {part}"
+            self.progress.update(task.id, advance=1 if task.description else 0, description=text)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Take the bar away, and say how long the measurement took unless it failed."""

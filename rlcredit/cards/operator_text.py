@@ -4,18 +4,23 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from rlcredit.credit.contract import OperatorContract
 
-FORMULA = re.compile(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*|\s*(?=\n\1 +)))*)", re.MULTILINE)
-ROLE = re.compile(r":(?:func|class|meth|mod|data|attr):`~?(?:[\w.]*\.)?([^`.]+)`")
-SECTION = re.compile(r"\n*^(?:Args|Returns|Raises|Example|Attributes):$", re.MULTILINE)
-ARGUMENTS = re.compile(r"^Args:\n((?: +.*\n?|\n)+)", re.MULTILINE)
+FORMULA_PATTERN = re.compile(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*|\s*(?=\n\1 +)))*)", re.MULTILINE)
+ROLE_PATTERN = re.compile(r":(?:func|class|meth|mod|data|attr):`~?(?:[\w.]*\.)?([^`.]+)`")
+SECTION_PATTERN = re.compile(r"\n*^(?:Args|Returns|Raises|Example|Attributes):$", re.MULTILINE)
+ARGUMENTS_PATTERN = re.compile(r"^Args:\n((?: +.*\n?|\n)+)", re.MULTILINE)
 
-TEXTS = ("name", "value", "meaning")
-"""Keys of an argument, all of them texts."""
+
+@dataclass(frozen=True)
+class ArgumentText:
+    """Name, value and meaning of an argument of an operator, in words."""
+
+    name: str
+    value: str
+    meaning: str
 
 
 @dataclass(frozen=True)
@@ -36,36 +41,32 @@ class OperatorText:
     summary: str
     formulas: Sequence[str] = ()
     prose: Sequence[str] = ()
-    arguments: Sequence[dict[str, str]] = field(default_factory=tuple)
+    arguments: Sequence[ArgumentText] = ()
     source: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the text for JSON."""
-        return asdict(self)
 
 
 def describe_own_operators(
     stack: Sequence[OperatorContract], baseline: Sequence[OperatorContract]
 ) -> list[OperatorText]:
-    """Return what the operators are that a stack has and its baseline has not; all of them where there are none.
+    """Return the texts of the operators that a stack has and its baseline has not; all of them where there are none.
 
     Args:
         stack: Operators that are judged.
         baseline: Operators that they are compared with.
 
     """
-    known = {type(operator) for operator in baseline}
-    own = [operator for operator in stack if type(operator) not in known]
-    return [describe_operator(operator) for operator in own or stack]
+    base_classes = {type(operator) for operator in baseline}
+    operators = [operator for operator in stack if type(operator) not in base_classes]
+    return [describe_operator(operator) for operator in operators or stack]
 
 
 def describe_operator(operator: OperatorContract) -> OperatorText:
-    """Return what an operator is.
+    """Return the text about an operator.
 
     Example:
         >>> from callbacks import GTPO
         >>> text = describe_operator(GTPO(beta=0.2))
-        >>> text.summary, text.arguments[0]["value"], len(text.formulas)
+        >>> text.summary, text.arguments[0].value, len(text.formulas)
         ('More credit to the tokens at which the policy was undecided.', '0.2', 1)
 
     """
@@ -73,10 +74,7 @@ def describe_operator(operator: OperatorContract) -> OperatorText:
     module = sys.modules[cls.__module__]
     docstrings = [text for text in _list_docstrings(cls) if text]
     meanings = _parse_arguments(inspect.getdoc(cls) or "")
-    arguments = [
-        {"name": name, "value": f"{value}", "meaning": meanings.get(name, "")}
-        for name, value in operator.arguments.items()
-    ]
+    arguments = [ArgumentText(name, f"{value}", meanings.get(name, "")) for name, value in operator.arguments.items()]
     whole = (module.__doc__ if cls.__module__.startswith("callbacks.") else None) or inspect.getdoc(cls) or ""
     about = " ".join(_plain_text(whole.split("\n\n")[0]).split())
     summary = about.partition(": ")[2] or about
@@ -84,7 +82,7 @@ def describe_operator(operator: OperatorContract) -> OperatorText:
         cls.__name__,
         summary[:1].upper() + summary[1:],
         list_formulas(cls),
-        [each for text in docstrings for each in _list_paragraphs(text) if each != about],
+        [paragraph for text in docstrings for paragraph in _list_paragraphs(text) if paragraph != about],
         arguments,
         _read_source(cls),
     )
@@ -93,7 +91,7 @@ def describe_operator(operator: OperatorContract) -> OperatorText:
 def list_formulas(cls: type) -> list[str]:
     """Return the displayed formulas of a class and of the functions beside it, in LaTeX."""
     docstrings = filter(None, _list_docstrings(cls))
-    return [_unindent_formula(match[2]) for text in docstrings for match in FORMULA.finditer(text)]
+    return [_unindent_formula(match[2]) for text in docstrings for match in FORMULA_PATTERN.finditer(text)]
 
 
 def _list_docstrings(cls: type) -> Iterator[str | None]:
@@ -106,13 +104,13 @@ def _list_docstrings(cls: type) -> Iterator[str | None]:
 
 def _list_paragraphs(docstring: str) -> list[str]:
     """Return the paragraphs of a docstring without its sections and formulas."""
-    text = FORMULA.sub("", SECTION.split(docstring)[0])
+    text = FORMULA_PATTERN.sub("", SECTION_PATTERN.split(docstring)[0])
     return [" ".join(_plain_text(part).split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
 def _plain_text(text: str) -> str:
     """Return a docstring's text without the marks of reStructuredText."""
-    return ROLE.sub(r"\1", re.sub(r":math:`([^`]*)`", r"\1", text)).replace("``", "")
+    return ROLE_PATTERN.sub(r"\1", re.sub(r":math:`([^`]*)`", r"\1", text)).replace("``", "")
 
 
 def _unindent_formula(formula: str) -> str:
@@ -121,7 +119,7 @@ def _unindent_formula(formula: str) -> str:
 
 def _parse_arguments(docstring: str) -> dict[str, str]:
     """Return the meaning of each argument that a docstring describes."""
-    block = ARGUMENTS.search(docstring)
+    block = ARGUMENTS_PATTERN.search(docstring)
     entries = re.split(r"^    (?=\w+:)", block[1], flags=re.MULTILINE)[1:] if block else []
     pairs = (entry.partition(":") for entry in entries)
     return {name: " ".join(_plain_text(meaning).split()) for name, _, meaning in pairs}

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from rlcredit.campaign.declaration import ALPHA
-from rlcredit.cards.budget import BUDGETS
-from rlcredit.cards.card import NONE, Card
+from rlcredit.cards.budget import CARD_BUDGETS
+from rlcredit.cards.card import NO_DIFFERENCE, Card
 from rlcredit.statistics.adjusted_p import holm_adjusted_p
 from rlcredit.statistics.t_test import TTest, mean_difference_t_test, t_test
 
 SHIPPED = Path(__file__).with_name("shipped.csv")
 """Cards of what is shipped, as `rlcredit card --shipped` has made them."""
 
-SHOWN = {
+BOARD_FINDINGS = {
     "gain": (
         "gain at the end",
         "points",
@@ -42,9 +42,9 @@ SHOWN = {
 """Findings on the leaderboard, with titles, units and meanings."""
 
 GAIN = "area_gain"
-"""The finding by which rows are ordered, and which is predicted: the paired gain over all of training."""
+"""The finding by which rows are ordered: the paired gain over all of training."""
 
-KEYS: tuple[str, ...] = ("condition", "organism", "budget", "baseline", "verdict", "commit", "command")
+KEY_COLUMNS: tuple[str, ...] = ("condition", "organism", "budget", "baseline", "verdict", "commit", "command")
 
 Row = Mapping[str, str]
 """What a card says, as text by column: keys, then each finding with ``_low`` and ``_high``."""
@@ -69,19 +69,19 @@ class Leaderboard:
     @property
     def titles(self) -> dict[str, str]:
         """Titles of the findings that every row has; measurements on one batch where nothing was trained."""
-        return {name: title for name, (title, *_) in SHOWN.items() if any(each[name] for each in self.rows)}
+        return {name: title for name, (title, *_) in BOARD_FINDINGS.items() if any(row[name] for row in self.rows)}
 
     @property
     def units(self) -> dict[str, str]:
         """Units of the findings, by name."""
-        return {name: unit for name, (_, unit, _) in SHOWN.items()}
+        return {name: unit for name, (_, unit, _) in BOARD_FINDINGS.items()}
 
 
 def summarise_card(card: Card) -> Row:
     """Return the row of a card on the leaderboard."""
     keys = (card.name, card.organism, card.budget, card.baseline, card.verdict, card.commit, card.command())
-    cells = dict(zip(KEYS, keys, strict=True))
-    for name in SHOWN:
+    cells = dict(zip(KEY_COLUMNS, keys, strict=True))
+    for name in BOARD_FINDINGS:
         finding = card.finding(name)
         numbers = (finding.estimate, finding.low, finding.high) if finding else (np.nan,) * 3
         ends = zip(("", "_low", "_high"), numbers, strict=True)
@@ -97,20 +97,22 @@ def add_shipped_rows(cards: Sequence[Card]) -> list[Row]:
             baseline or a test policy of the user's own is never taken for a shipped one, whatever its name.
 
     """
-    measured = {(card.budget, card.baseline, card.organism) for card in cards if card.has_shipped_names}
-    beside = [each for each in _read_shipped_rows() if (each["budget"], each["baseline"], each["organism"]) in measured]
-    return keep_latest_rows([*beside, *map(summarise_card, cards)])
+    card_keys = {(card.budget, card.baseline, card.organism) for card in cards if card.has_shipped_names}
+    shipped_rows = [
+        row for row in _read_shipped_rows() if (row["budget"], row["baseline"], row["organism"]) in card_keys
+    ]
+    return keep_latest_rows([*shipped_rows, *map(summarise_card, cards)])
 
 
 def keep_latest_rows(rows: Sequence[Row]) -> list[Row]:
     """Return rows, the last one only for each condition, test policy and budget."""
-    return list({(each["condition"], each["organism"], each["budget"]): each for each in rows}.values())
+    return list({(row["condition"], row["organism"], row["budget"]): row for row in rows}.values())
 
 
 def group_rows_by_policy(rows: Sequence[Row]) -> dict[str, Leaderboard]:
     """Return the leaderboard of each test policy, by its name."""
-    organisms = dict.fromkeys(each["organism"] for each in rows)
-    return {name: Leaderboard([each for each in rows if each["organism"] == name]) for name in organisms}
+    organisms = dict.fromkeys(row["organism"] for row in rows)
+    return {name: Leaderboard([row for row in rows if row["organism"] == name]) for name in organisms}
 
 
 def _read_shipped_rows() -> list[Row]:
@@ -120,9 +122,9 @@ def _read_shipped_rows() -> list[Row]:
         return list(csv.DictReader(file))
 
 
-def parse_row_number(each: Row, name: str, otherwise: float = 0.0) -> float:
+def parse_row_number(row: Row, name: str, otherwise: float = 0.0) -> float:
     """Return a number of a row, or a default if it is missing."""
-    return float(each[name]) if each[name] else otherwise
+    return float(row[name]) if row[name] else otherwise
 
 
 @dataclass(frozen=True)
@@ -162,20 +164,22 @@ def rank_conditions(rows: Sequence[Row]) -> list[RankedCondition]:
 
     """
     by_name: dict[str, dict[str, Row]] = {}
-    for each in rows:
-        by_name.setdefault(each["condition"], {})[each["organism"]] = each
+    for row in rows:
+        by_name.setdefault(row["condition"], {})[row["organism"]] = row
     means = {name: _average_gain_tests(list(cells.values())) for name, cells in by_name.items()}
-    tested = {name: mean.p for name, mean in means.items() if mean}
-    adjusted = dict(zip(tested, holm_adjusted_p(list(tested.values())).tolist(), strict=True))
-    ranked = [RankedCondition(name, cells, means[name], adjusted.get(name, 1.0)) for name, cells in by_name.items()]
-    return sorted(ranked, key=lambda condition: -condition.gain)
+    p_values = {name: mean.p for name, mean in means.items() if mean}
+    adjusted_p = dict(zip(p_values, holm_adjusted_p(list(p_values.values())).tolist(), strict=True))
+    conditions = [
+        RankedCondition(name, cells, means[name], adjusted_p.get(name, 1.0)) for name, cells in by_name.items()
+    ]
+    return sorted(conditions, key=lambda condition: -condition.gain)
 
 
 def reconstruct_gain_test(row: Row) -> TTest | None:
     """Return the paired gain of a row as a t test, recovered from interval and number of pairs; None without one."""
     if not row[f"{GAIN}_low"]:
         return None
-    df = len(BUDGETS[row["budget"]].seeds) - 1
+    df = len(CARD_BUDGETS[row["budget"]].seeds) - 1
     width = parse_row_number(row, f"{GAIN}_high") - parse_row_number(row, f"{GAIN}_low")
     unit = t_test(0.0, 1.0, df).interval
     return t_test(parse_row_number(row, GAIN), width / (unit.high - unit.low), df)
@@ -188,19 +192,23 @@ def is_gain_significant(test: TTest) -> bool:
 
 def summarise_leaderboard(rows: Sequence[Row]) -> str:
     """Return in words how many gains are significant, per cell and over all test policies; empty without runs."""
-    cells = [test for row in rows if row["verdict"] != NONE and (test := reconstruct_gain_test(row))]
+    cells = [test for row in rows if row["verdict"] != NO_DIFFERENCE and (test := reconstruct_gain_test(row))]
     if not cells:
         return ""
-    idle = sum(row["verdict"] == NONE for row in rows)
-    beside = f" ({idle} more make no difference)" if idle else ""
-    ahead, behind = (
+    idle = sum(row["verdict"] == NO_DIFFERENCE for row in rows)
+    idle_text = f" ({idle} more make no difference)" if idle else ""
+    gain_count, loss_count = (
         sum(sign * test.difference > 0 and is_gain_significant(test) for test in cells) for sign in (1, -1)
     )
-    known = [ranked for ranked in rank_conditions(rows) if ranked.mean]
-    better, worse = ([each.name for each in known if each.is_significant and sign * each.gain > 0] for sign in (1, -1))
+    conditions = [condition for condition in rank_conditions(rows) if condition.mean]
+    better, worse = (
+        [condition.name for condition in conditions if condition.is_significant and sign * condition.gain > 0]
+        for sign in (1, -1)
+    )
     return (
-        f"Of {len(cells)} intervals{beside} {ahead} lie above zero and {behind} below; {len(cells) * ALPHA / 2:.1f} on "
-        f"each side would if nothing made a difference. After Holm correction over {len(known)} conditions, "
+        f"Of {len(cells)} intervals{idle_text} {gain_count} lie above zero and {loss_count} below; "
+        f"{len(cells) * ALPHA / 2:.1f} on each side would if nothing made a difference. After Holm correction "
+        f"over {len(conditions)} conditions, "
         f"{_format_condition_names(better)} a positive mean gain and {_format_condition_names(worse)} a negative one."
     )
 

@@ -4,7 +4,7 @@ import copy
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,10 +17,10 @@ from rlcredit.credit.rollout import NEUTRAL_VALUES, PER_TOKEN, Rollout
 from rlcredit.credit.stack_checks import bound_advantages
 from rlcredit.formulas.groups import group_imputed_values
 
-WIDER = 3
+ADDED_COLUMNS = 3
 """Columns of padding that are added."""
 
-ROUNDING = 1e-5
+CREDIT_ROUNDING = 1e-5
 """Differences of credit that are none, as a share of the largest credit."""
 
 Stack = Sequence[CreditOperator]
@@ -51,9 +51,11 @@ def _assign_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = 
     return fresh.advantages.where(fresh.mask, 0)
 
 
-def is_same_credit(one: Tensor, two: Tensor) -> bool:
+def is_same_credit(credit: Tensor, reference: Tensor) -> bool:
     """Whether two ledgers differ by no more than rounding."""
-    return bool((one - two).abs().max() <= ROUNDING * torch.maximum(one.abs(), two.abs()).max())
+    return bool(
+        (credit - reference).abs().max() <= CREDIT_ROUNDING * torch.maximum(credit.abs(), reference.abs()).max()
+    )
 
 
 def check_repeatability(stack: Stack, rollout: Rollout) -> Found:
@@ -70,14 +72,16 @@ def _check_batch_memory(stack: Stack, rollout: Rollout) -> Found:
     ``state`` is restored.
     """
     copies = copy.deepcopy(list(stack))
-    first = _assign_advantages(copies, rollout)
+    credit = _assign_advantages(copies, rollout)
     _assign_advantages(copies, rollout, 1 - rollout.correct)
-    for operator, before in zip(copies, stack, strict=True):
-        operator.load_state_dict(copy.deepcopy(before.state_dict()))
-    if not is_same_credit(first, _assign_advantages(copies, rollout)):
+    for operator, original in zip(copies, stack, strict=True):
+        operator.load_state_dict(copy.deepcopy(original.state_dict()))
+    if not is_same_credit(credit, _assign_advantages(copies, rollout)):
         return False, "credit depends on earlier batches, and no `state` declares it: a continued run would differ"
-    if kept := [f"{type(each).__name__} keeps {', '.join(sorted(each.state))}" for each in stack if each.state]:
-        return None, f"credit may depend on earlier batches: {'; '.join(kept)}"
+    if memories := [
+        f"{type(member).__name__} keeps {', '.join(sorted(member.state))}" for member in stack if member.state
+    ]:
+        return None, f"credit may depend on earlier batches: {'; '.join(memories)}"
     return True, "credit does not depend on earlier batches"
 
 
@@ -95,8 +99,8 @@ def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
     for name in (*PER_TOKEN, "mask", *NEUTRAL_VALUES):
         value = getattr(rollout, name)
         if isinstance(value, Tensor) and value.shape == rollout.mask.shape:
-            setattr(wide, name, pad(value, (0, WIDER)))
-    if is_same_credit(stack_advantages(stack, wide)[:, :-WIDER], stack_advantages(stack, rollout)):
+            setattr(wide, name, pad(value, (0, ADDED_COLUMNS)))
+    if is_same_credit(stack_advantages(stack, wide)[:, :-ADDED_COLUMNS], stack_advantages(stack, rollout)):
         return True, "padding does not matter"
     return False, "credit depends on how far completions are padded"
 
@@ -104,8 +108,8 @@ def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
 def _check_prompt_independence(stack: Stack, rollout: Rollout) -> Found:
     """Check whether each prompt gets the credit that it would get alone."""
     parts = torch.arange(len(rollout.mask)).split(rollout.group_size)
-    alone = torch.cat([stack_advantages(stack, rollout.select_rows(rows)) for rows in parts])
-    if is_same_credit(alone, stack_advantages(stack, rollout)):
+    separate_credit = torch.cat([stack_advantages(stack, rollout.select_rows(rows)) for rows in parts])
+    if is_same_credit(separate_credit, stack_advantages(stack, rollout)):
         return True, "every prompt gets the credit that it would get alone"
     return False, "a prompt's credit depends on the other prompts of the batch"
 
@@ -115,13 +119,13 @@ def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
     size = rollout.group_size
     if size < 3:
         return None, "groups of two leave one completion when the other has no verdict"
-    last = torch.arange(len(rollout.mask), device=rollout.mask.device) % size == size - 1
-    joined, alone = copy.copy(rollout), rollout.select_rows((~last).nonzero().squeeze(-1))
-    joined.judged = rollout.judged & ~last
-    joined.correct = group_imputed_values(rollout.correct, joined.judged, size)
-    alone.group_size, alone.sources = size - 1, rollout.sources
-    alone.correct = joined.correct[~last]
-    if is_same_credit(stack_advantages(stack, joined)[~last], stack_advantages(stack, alone)):
+    is_last = torch.arange(len(rollout.mask), device=rollout.mask.device) % size == size - 1
+    whole_rollout, judged_rollout = copy.copy(rollout), rollout.select_rows((~is_last).nonzero().squeeze(-1))
+    whole_rollout.judged = rollout.judged & ~is_last
+    whole_rollout.correct = group_imputed_values(rollout.correct, whole_rollout.judged, size)
+    judged_rollout.group_size, judged_rollout.sources = size - 1, rollout.sources
+    judged_rollout.correct = whole_rollout.correct[~is_last]
+    if is_same_credit(stack_advantages(stack, whole_rollout)[~is_last], stack_advantages(stack, judged_rollout)):
         return True, "a completion without a verdict changes no other completion's credit"
     return (
         False,
@@ -130,25 +134,25 @@ def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
 
 
 def _describe_reward_scaling(stack: Stack, rollout: Rollout) -> Found:
-    """Describe how credit changes when all rewards are doubled, and when one is added to them."""
+    """Describe the change of credit when all rewards are doubled, and when one is added to them."""
     plain = stack_advantages(stack, rollout, rollout.correct)
     if not plain.any():
         return None, "no credit is given, whatever the rewards"
-    doubled, raised = (
+    double_credit, shifted_credit = (
         stack_advantages(stack, rollout, rewards) for rewards in (2 * rollout.correct, rollout.correct + 1)
     )
     size = (
         "doubles"
-        if is_same_credit(doubled, 2 * plain)
+        if is_same_credit(double_credit, 2 * plain)
         else "stays"
-        if is_same_credit(doubled, plain)
+        if is_same_credit(double_credit, plain)
         else "changes in another way"
     )
-    shift = "stays" if is_same_credit(raised, plain) else "changes"
+    shift = "stays" if is_same_credit(shifted_credit, plain) else "changes"
     return None, f"where all rewards double, credit {size}; where all are higher by one, it {shift}"
 
 
-CHECKS: dict[str, Callable[[Stack, Rollout], Found]] = {
+STACK_CHECKS: dict[str, Callable[[Stack, Rollout], Found]] = {
     "memory": _check_batch_memory,
     "order": _check_order_invariance,
     "padding": _check_padding_invariance,
@@ -159,7 +163,7 @@ CHECKS: dict[str, Callable[[Stack, Rollout], Found]] = {
 """Checks of a stack that gives the same batch the same credit: whether each holds, and that in words."""
 
 
-CANDIDATES = (0.0, 1.0, math.inf)
+NEUTRAL_CANDIDATES = (0.0, 1.0, math.inf)
 """Values that may make an argument neutral."""
 
 
@@ -168,28 +172,28 @@ def find_neutral_arguments(stack: Stack, rollout: Rollout) -> Found:
     place = max((number for number, operator in enumerate(stack) if "advantages" in operator.writes), default=None)
     if place is None:
         return None, "no operator writes advantages"
-    operator, without = stack[place], stack_advantages(stack[:place], rollout)
-    label, found = type(operator).__name__, list[str]()
-    if is_same_credit(stack_advantages(stack[: place + 1], rollout), without):
+    operator, base_credit = stack[place], stack_advantages(stack[:place], rollout)
+    label, arguments_text = type(operator).__name__, list[str]()
+    if is_same_credit(stack_advantages(stack[: place + 1], rollout), base_credit):
         return None, f"{label} does nothing here as it is: what stands above it gives the same credit"
     numbers = {
         name: value
         for name, value in operator.arguments.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
-    if operator.neutral and _is_idle_with(stack, place, operator.neutral, rollout, without):
-        found.append(_format_arguments(operator.neutral))
+    if operator.neutral and _is_idle_with(stack, place, operator.neutral, rollout, base_credit):
+        arguments_text.append(_format_arguments(operator.neutral))
     for name, value in numbers.items():
         if name in operator.neutral:
             continue
-        for candidate in (kind for kind in CANDIDATES if math.isfinite(kind) or isinstance(value, float)):
-            if _is_idle_with(stack, place, {name: type(value)(candidate)}, rollout, without):
-                found.append(f"{name} = {candidate:g}")
+        for candidate in (kind for kind in NEUTRAL_CANDIDATES if math.isfinite(kind) or isinstance(value, float)):
+            if _is_idle_with(stack, place, {name: type(value)(candidate)}, rollout, base_credit):
+                arguments_text.append(f"{name} = {candidate:g}")
     if not (numbers or operator.neutral):
         return None, f"{label} has no argument that is a number"
-    if not found:
+    if not arguments_text:
         return False, f"{label} has none among 0, 1 and infinity"
-    return True, f"{label} does nothing with {', or '.join(found)}"
+    return True, f"{label} does nothing with {', or '.join(arguments_text)}"
 
 
 def _format_arguments(arguments: Mapping[str, Any]) -> str:
@@ -199,19 +203,19 @@ def _format_arguments(arguments: Mapping[str, Any]) -> str:
     )
 
 
-def _is_idle_with(stack: Stack, place: int, argument: Mapping[str, Any], rollout: Rollout, without: Tensor) -> bool:
+def _is_idle_with(stack: Stack, place: int, argument: Mapping[str, Any], rollout: Rollout, base_credit: Tensor) -> bool:
     """Whether an operator with another argument leaves the ledger unchanged."""
     operator = stack[place]
     names = inspect.signature(type(operator)).parameters
     try:
-        other = type(operator)(**{**{n: v for n, v in operator.arguments.items() if n in names}, **argument})
-        other.label, other.run_seed = operator.label, operator.run_seed
-        return is_same_credit(stack_advantages([*stack[:place], other], rollout), without)
+        variant = type(operator)(**{**{n: v for n, v in operator.arguments.items() if n in names}, **argument})
+        variant.label, variant.run_seed = operator.label, operator.run_seed
+        return is_same_credit(stack_advantages([*stack[:place], variant], rollout), base_credit)
     except Exception:  # noqa: BLE001  (a value that it refuses, or fails with, is not neutral)
         return False
 
 
-PROMPTS = 4
+CHECKED_PROMPTS = 4
 """Prompts on which a stack is checked that has more decoded; others are checked on all."""
 
 
@@ -230,16 +234,12 @@ class StackProperty:
     holds: bool | None
     sentence: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the property for JSON."""
-        return asdict(self)
 
-
-FAULTS = frozenset(["memory", "padding"])
+FAULT_CHECKS = frozenset(["memory", "padding"])
 """Checks that every sound stack passes; what another check finds is a fact about the stack, and no fault."""
 
 
-def classify_property(checked: StackProperty) -> str:
+def classify_property(stack_property: StackProperty) -> str:
     """Return the class of the shared style that marks a property; none for one without yes or no.
 
     Example:
@@ -247,9 +247,9 @@ def classify_property(checked: StackProperty) -> str:
         ('fails', 'differs')
 
     """
-    if checked.holds is None:
+    if stack_property.holds is None:
         return ""
-    return "holds" if checked.holds else "fails" if checked.name in FAULTS else "differs"
+    return "holds" if stack_property.holds else "fails" if stack_property.name in FAULT_CHECKS else "differs"
 
 
 def check_stack_properties(batch: CreditedBatch) -> Iterator[StackProperty]:
@@ -259,20 +259,27 @@ def check_stack_properties(batch: CreditedBatch) -> Iterator[StackProperty]:
     for operator in stack:
         reads, writes = (", ".join(sorted(names)) or "nothing" for names in (operator.reads, operator.writes))
         yield StackProperty(type(operator).__name__, None, f"reads {reads}; writes {writes}")
-    known = f"at most {limit:.4g} in size for rewards in [0, 1]" if math.isfinite(limit) else "no bound is declared"
-    yield StackProperty("bound", True if math.isfinite(limit) else None, known)
+    bound_text = (
+        f"at most {limit:.4g} in size for rewards in [0, 1]" if math.isfinite(limit) else "no bound is declared"
+    )
+    yield StackProperty("bound", True if math.isfinite(limit) else None, bound_text)
     part = batch.rollout
     if any(operator.costly for operator in stack):
-        part = part.select_rows(torch.arange(min(PROMPTS * group, len(part.mask))))
+        part = part.select_rows(torch.arange(min(CHECKED_PROMPTS * group, len(part.mask))))
     yield StackProperty("checked on", None, f"{len(part.mask) // group} prompts x {group} completions")
-    again = _run_property_check("repeatable", lambda: check_repeatability(stack, part))
-    yield again
-    for name, check in CHECKS.items():
-        if again.holds is False:
+    repeatability = _run_property_check("repeatable", lambda: check_repeatability(stack, part))
+    yield repeatability
+    for name, check in STACK_CHECKS.items():
+        if repeatability.holds is False:
             yield StackProperty(name, None, "could not be checked: credit is drawn anew each time")
         else:
             yield _run_property_check(name, lambda check=check: check(stack, part))
     yield _run_property_check("neutral value", lambda: find_neutral_arguments(stack, part))
+
+
+def describe_rewards_counted(rewards: str) -> list[StackProperty]:
+    """Return the way in which rewards count, in words; nothing where they are one for right and zero for wrong."""
+    return [StackProperty("reward functions", None, rewards)] if rewards else []
 
 
 def _run_property_check(name: str, check: Callable[[], Found]) -> StackProperty:

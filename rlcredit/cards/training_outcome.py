@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlcredit.campaign.declaration import ALPHA
+from rlcredit.cards.card import NO_DIFFERENCE, Card, CurvePoint
 from rlcredit.cards.finding import Finding
 from rlcredit.pages.number_formats import format_points_apart
 from rlcredit.report.condition_comparison import ConditionComparison
@@ -18,8 +19,11 @@ from rlcredit.statistics.t_test import TTest, paired_t_test
 
 PRIMARY = "val/pass_at_1"
 
-EFFECT = 0.01
+CARD_MARGIN = 0.01
 """Difference of it that would not matter."""
+
+MOVED_ROUNDING = 1e-6
+"""Share of credit that is moved by nothing but the rounding of float32."""
 
 
 @dataclass(frozen=True)
@@ -53,30 +57,32 @@ class TrainingOutcome:
         return all(np.array_equal(run.right[step], base.right[step]) for run, base in pairs for step in run.right)
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what was learnt: at the end, during training, how fast, and how reliably."""
-        compared = self.comparison
-        assert compared.test is not None
-        assert compared.area is not None
-        (end, flat), (entropy, other) = self._mean_end(PRIMARY), self._mean_end("val/entropy")
+        """Yield the findings about learning: at the end, during training, how fast, and how reliably."""
+        result = self.comparison
+        assert result.test is not None
+        assert result.area is not None
+        (end, flat), (entropy, base_entropy) = self._mean_end(PRIMARY), self._mean_end("val/entropy")
         sentence = f"{len(self.runs)} runs end at {end:.3f}, the baseline's at {flat:.3f}."
         yield Finding("pass_at_1", "held-out pass@1 at the end", end, "share", baseline=flat, sentence=sentence)
-        gain, on_the_way = compared.test, compared.area
-        sentence = f"It ends {format_paired_difference(gain, compared.baseline)}: {compared.verdict}."
+        gain, on_the_way = result.test, result.area
+        sentence = f"It ends {format_paired_difference(gain, result.baseline)}: {result.verdict}."
         yield Finding("gain", "gain at the end, paired", *_convert_to_points(gain), sentence=sentence)
-        ahead = round(100 * on_the_way.difference, 1)
-        where = f"{abs(ahead)} points {'ahead' if ahead > 0 else 'behind'}" if ahead else "level"
-        sentence = f"Over the whole run it is {where} on average."
+        points = round(100 * on_the_way.difference, 1)
+        position = f"{abs(points)} points {'ahead' if points > 0 else 'behind'}" if points else "level"
+        sentence = f"Over the whole run it is {position} on average."
         yield Finding("area_gain", "gain on the way, paired", *_convert_to_points(on_the_way), sentence=sentence)
         yield self._find_speed()
         yield from self._find_token_cost()
         yield self._find_collapses()
-        sentence = f"The policy ends with {entropy:.3f} nats per token, under the baseline with {other:.3f}."
-        yield Finding("entropy", "held-out entropy at the end", entropy, "nats", baseline=other, sentence=sentence)
+        sentence = f"The policy ends with {entropy:.3f} nats per token, under the baseline with {base_entropy:.3f}."
+        yield Finding(
+            "entropy", "held-out entropy at the end", entropy, "nats", baseline=base_entropy, sentence=sentence
+        )
         sentence = f"Its learning rate is {self.rate:g}, the baseline's {self.baseline_rate:g}."
         yield Finding("rate", "learning rate", self.rate, "number", baseline=self.baseline_rate, sentence=sentence)
 
     @property
-    def curves(self) -> dict[str, list[list[float]]]:
+    def curves(self) -> dict[str, list[CurvePoint]]:
         """Held-out pass@1 over the runs, of the condition and of the baseline: step, mean, and its interval."""
         names = self.comparison.condition, self.comparison.baseline
         return {
@@ -90,11 +96,13 @@ class TrainingOutcome:
 
     def _mean_end(self, metric: str) -> tuple[float, float]:
         """Return the mean of a held-out metric after the last step, and the baseline's mean."""
-        own, base = (float(np.mean([run.final_value(metric) for run in runs])) for runs in self._paired_runs)
-        return own, base
+        mean_value, base_mean = (
+            float(np.mean([run.final_value(metric) for run in runs])) for runs in self._paired_runs
+        )
+        return mean_value, base_mean
 
     def _find_collapses(self) -> Finding:
-        """Return how many runs ended far below the others."""
+        """Return the number of runs that ended far below the others."""
         falls, base = (
             int(collapsed_run_mask([run.final_value(PRIMARY) for run in runs]).sum()) for runs in self._paired_runs
         )
@@ -107,17 +115,19 @@ class TrainingOutcome:
         """Yield the tokens decoded per step, and the gain at equal numbers of them, where all runs have counted."""
         if not all(run.tokens for runs in self._paired_runs for run in runs):
             return
-        own, base = ([run.tokens[max(run.tokens)]["decoded"] for run in runs] for runs in self._paired_runs)
-        per_step, other = float(np.mean(own)) / self.steps, float(np.mean(base)) / self.steps
-        sentence = f"A step decodes {per_step:,.0f} tokens for training, the baseline's {other:,.0f}."
-        yield Finding("tokens", "tokens decoded per step", per_step, "tokens", baseline=other, sentence=sentence)
-        least = min(*own, *base)
+        counts, base = ([run.tokens[max(run.tokens)]["decoded"] for run in runs] for runs in self._paired_runs)
+        per_step, base_per_step = float(np.mean(counts)) / self.steps, float(np.mean(base)) / self.steps
+        sentence = f"A step decodes {per_step:,.0f} tokens for training, the baseline's {base_per_step:,.0f}."
+        yield Finding(
+            "tokens", "tokens decoded per step", per_step, "tokens", baseline=base_per_step, sentence=sentence
+        )
+        budget = min(*counts, *base)
         ends = [
-            np.array([run.value_at_tokens(PRIMARY, "decoded", least) for run in runs]) for runs in self._paired_runs
+            np.array([run.value_at_tokens(PRIMARY, "decoded", budget) for run in runs]) for runs in self._paired_runs
         ]
         gain = paired_t_test(ends[0] - ends[1])
-        apart = format_paired_difference(gain, self.comparison.baseline)
-        sentence = f"After {least:,} decoded tokens, the least of any run, it is {apart}."
+        gain_text = format_paired_difference(gain, self.comparison.baseline)
+        sentence = f"After {budget:,} decoded tokens, the least of any run, it is {gain_text}."
         title = "gain at equal tokens, paired"
         yield Finding("token_gain", title, *_convert_to_points(gain), sentence=sentence)
 
@@ -125,24 +135,42 @@ class TrainingOutcome:
         """Return the number of steps needed for half of the baseline's gain."""
         start = np.mean([min(run.curve(PRIMARY).items())[1] for run in self.baseline])
         threshold = float((start + self._mean_end(PRIMARY)[1]) / 2)
-        own, base = (
+        steps_needed, base = (
             np.array([steps_to_threshold(run.curve(PRIMARY), threshold) for run in runs]) for runs in self._paired_runs
         )
-        never = int(np.isinf(own).sum())
-        capped = [np.where(np.isinf(steps), self.steps, steps) for steps in (own, base)]
-        difference = paired_t_test(capped[0] - capped[1])
-        more = f"; {never} of {len(own)} runs never get there" if never else ""
+        failures = int(np.isinf(steps_needed).sum())
+        capped_steps = [np.where(np.isinf(steps), self.steps, steps) for steps in (steps_needed, base)]
+        difference = paired_t_test(capped_steps[0] - capped_steps[1])
+        failure_text = f"; {failures} of {len(steps_needed)} runs never get there" if failures else ""
         return Finding(
             "steps",
             f"steps to {threshold:.2f}",
-            float(capped[0].mean()),
+            float(capped_steps[0].mean()),
             "steps",
-            float(capped[1].mean() + difference.interval.low),
-            float(capped[1].mean() + difference.interval.high),
-            float(capped[1].mean()),
-            f"Half of the baseline's gain takes {capped[0].mean():.0f} steps, under the baseline {capped[1].mean():.0f}"
-            f"{more}.",
+            float(capped_steps[1].mean() + difference.interval.low),
+            float(capped_steps[1].mean() + difference.interval.high),
+            float(capped_steps[1].mean()),
+            f"Half of the baseline's gain takes {capped_steps[0].mean():.0f} steps, under the baseline "
+            f"{capped_steps[1].mean():.0f}{failure_text}.",
         )
+
+
+def conclude_card(card: Card, outcome: TrainingOutcome) -> tuple[str, str]:
+    """Return the conclusion and its sentence.
+
+    Where the stack moves no credit and every answer of every run is that of the baseline, there is no difference; else
+    the verdict is that of the paired runs.
+    """
+    displacement, comparison = card.finding("moved"), outcome.comparison
+    if outcome.has_equal_answers and displacement and displacement.estimate < MOVED_ROUNDING:
+        credit = f"{card.name} gives every token the baseline's credit, up to a common factor"
+        return NO_DIFFERENCE, f"{credit}, and every run answers as the baseline's does."
+    assert comparison.test is not None
+    runs = f"{len(outcome.runs)} paired runs of {outcome.steps} steps"
+    is_equivalent = comparison.verdict.startswith("equivalent")
+    interval_text = f"; {describe_equivalence(comparison.test)}" if is_equivalent else ""
+    ends = format_paired_difference(comparison.test, card.baseline)
+    return comparison.verdict, f"After {runs} {card.name} ends {ends}{interval_text}."
 
 
 def format_paired_difference(test: TTest, baseline: str) -> str:
@@ -151,16 +179,16 @@ def format_paired_difference(test: TTest, baseline: str) -> str:
     return format_points_apart(difference, low, high, baseline)
 
 
-def _summarise_step(runs: Sequence[FinishedRun], step: int) -> list[float]:
+def _summarise_step(runs: Sequence[FinishedRun], step: int) -> CurvePoint:
     """Return step, mean, and the two ends of its interval; a share lies between 0 and 1, Student's interval may not."""
-    found = estimate_over_runs([run.metrics[step][PRIMARY] for run in runs])
-    low, high = found.interval[:2] if found.interval else (found.mean, found.mean)
-    return [step, found.mean, max(0.0, low), min(1.0, high)]
+    estimate = estimate_over_runs([run.metrics[step][PRIMARY] for run in runs])
+    low, high = estimate.interval[:2] if estimate.interval else (estimate.mean, estimate.mean)
+    return step, estimate.mean, max(0.0, low), min(1.0, high)
 
 
 def describe_equivalence(test: TTest) -> str:
     """Describe the interval by which a difference is called equivalent."""
-    inner = equivalence_test(test, EFFECT, ALPHA).interval
+    inner = equivalence_test(test, CARD_MARGIN, ALPHA).interval
     ends = f"{_format_signed_number(100 * inner.low)} to {_format_signed_number(100 * inner.high)}"
     return f"the {100 * inner.level:.0f} % interval, {ends}, lies within"
 

@@ -17,7 +17,7 @@ from rlcredit.oracle.credit_agreement import (
 )
 from rlcredit.statistics.collapse import clopper_pearson_limit
 
-SAID = {
+FINDING_SENTENCES = {
     "cosine_within": "Inside completions its credit has a cosine of {0:.2f} with true credit, the baseline's {1:.2f}.",
     "cosine": "Over all tokens its credit has a cosine of {0:.2f} with true credit, the baseline's {1:.2f}.",
     "fork_area": "The size of its credit finds the tokens that decide with an area of {0:.2f} (0.5 is chance).",
@@ -29,7 +29,7 @@ SAID = {
 
 
 def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredit) -> Iterator[Finding]:
-    """Yield how well the ledger agrees with true credit.
+    """Yield the agreement of the ledger with true credit.
 
     Args:
         batch: Batch under the stack that is judged.
@@ -38,7 +38,7 @@ def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredi
 
     """
     rows = list(truth.rows)
-    ledgers = [each.rollout.advantages[rows].cpu() for each in (batch, base)]
+    ledgers = [card_batch.rollout.advantages[rows].cpu() for card_batch in (batch, base)]
     decisive = int(credit_fork_mask(truth).sum())
     idle = float((ledgers[0][credit_fork_mask(truth)] == 0).double().mean()) if decisive else 0.0
     quantities = {
@@ -55,15 +55,15 @@ def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredi
     if not decisive or idle == 1:
         del quantities["wrong_signs"]
     for name, (title, quantity, unit) in quantities.items():
-        least = -1.0 if name.startswith("cosine") else 0.0
-        found = jackknife_estimate(
-            lambda chosen, of=quantity: of(select_completions(truth, chosen), ledgers[0][chosen]), len(rows), least
+        minimum = -1.0 if name.startswith("cosine") else 0.0
+        estimate = jackknife_estimate(
+            lambda places, of=quantity: of(select_completions(truth, places), ledgers[0][places]), len(rows), minimum
         )
         if name == "wrong_signs":
-            found = _widen_extreme_share(found, int(credit_fork_mask(truth).any(-1).sum()))
+            estimate = _widen_extreme_share(estimate, int(credit_fork_mask(truth).any(-1).sum()))
         flat = quantity(truth, ledgers[1])
-        sentence = SAID[name].format(found["estimate"], flat, decisive, idle)
-        yield Finding(name, title, unit=unit, baseline=flat, sentence=sentence, **found)
+        sentence = FINDING_SENTENCES[name].format(estimate["estimate"], flat, decisive, idle)
+        yield Finding(name, title, unit=unit, baseline=flat, sentence=sentence, **estimate)
     yield Finding(
         "forks",
         "tokens that decide",
@@ -73,21 +73,21 @@ def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredi
     )
 
 
-def _widen_extreme_share(found: dict[str, float], completions: int) -> dict[str, float]:
+def _widen_extreme_share(estimate: dict[str, float], completions: int) -> dict[str, float]:
     """Return a share of none or all with an interval; the jackknife would give it none.
 
     Leaving out a completion then makes no difference. What is left is how often this happens by chance in so many
     completions, as if each had one such token (Clopper and Pearson).
     """
-    unseen = clopper_pearson_limit(0, completions, 0.975)
-    if found["estimate"] == 0:
-        return {**found, "high": unseen}
-    return {**found, "low": 1 - unseen} if found["estimate"] == 1 else found
+    limit = clopper_pearson_limit(0, completions, 0.975)
+    if estimate["estimate"] == 0:
+        return {**estimate, "high": limit}
+    return {**estimate, "low": 1 - limit} if estimate["estimate"] == 1 else estimate
 
 
-def select_completions(truth: TrueCredit, chosen: Sequence[int]) -> TrueCredit:
+def select_completions(truth: TrueCredit, places: Sequence[int]) -> TrueCredit:
     """Return the credit of some of the completions."""
-    rows = torch.tensor(chosen)
+    rows = torch.tensor(places)
     parts = {field.name: getattr(truth, field.name) for field in fields(truth)}
     cut = {name: value[rows] for name, value in parts.items() if isinstance(value, Tensor)}
-    return replace(truth, rows=[truth.rows[place] for place in chosen], **cut)
+    return replace(truth, rows=[truth.rows[place] for place in places], **cut)

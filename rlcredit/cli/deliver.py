@@ -14,11 +14,11 @@ from rlcredit.base.exit_status import FAILED, FINISHED, REFUSED
 from rlcredit.cli.command_options import make_deliver_parser
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.shared_options import MLFLOW_OF_ENVIRONMENT, NO_MLFLOW
-from rlcredit.config.json_shapes import read_stored_json
 from rlcredit.config.passwords import redact_passwords, refuse_passwords
+from rlcredit.config.stored_records import read_stored_record
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.record.delivery import RecordDelivery
-from rlcredit.record.destination import SHAPE, USUAL, VARIABLE, MLflowDestination, resolve_tracking_uri
+from rlcredit.record.destination import URI_VARIABLE, USUAL_TRACKER, MLflowDestination, resolve_tracking_uri
 from rlcredit.record.record_checks import refuse_invalid_record
 from rlcredit.record.tracker_refusals import TrackerRefusal, describe_tracker_trouble
 from rlcredit.run_folder.layout import RunFolder
@@ -82,22 +82,20 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
         ValueError: the folder is damaged, or only the folder names a tracker; with the flag that would.
 
     """
-    read_stored_json(run.tracking, SHAPE, REMOVE)
-    if (to := MLflowDestination.load(run.tracking)) is None:
-        raise ValueError(f"{run.tracking} is damaged: it has a key that no destination has. {REMOVE}")
-    fallback = os.environ.get(VARIABLE)
+    to = read_stored_record(run.tracking, MLflowDestination, REMOVE)
+    fallback = os.environ.get(URI_VARIABLE)
     if options.mlflow == MLFLOW_OF_ENVIRONMENT:
         address = None
     elif options.mlflow:
         address = resolve_tracking_uri(options.mlflow)
-    elif to.tracking_uri is None or resolve_tracking_uri(to.tracking_uri) == resolve_tracking_uri(USUAL):
+    elif to.tracking_uri is None or resolve_tracking_uri(to.tracking_uri) == resolve_tracking_uri(USUAL_TRACKER):
         address = to.tracking_uri
     elif fallback:
         address = to.tracking_uri if resolve_tracking_uri(fallback) == resolve_tracking_uri(to.tracking_uri) else None
     else:
         raise ValueError(
             f"only the folder names the tracker {to.tracking_uri}. To deliver there: {to.delivery_command(run.path)}; "
-            f"or name another, there or in {VARIABLE}."
+            f"or name another, there or in {URI_VARIABLE}."
         )
     assert MLflowDestination(address, "", "", {}).address
     if to.artifact_location and not options.artifact_location:

@@ -7,7 +7,8 @@ from typing import Any
 from lightning.pytorch.utilities import rank_zero_only
 
 from rlcredit.outputs.held_out import render_held_out_value
-from rlcredit.record import MLflowDestination, RunRecord
+from rlcredit.record import MLflowDestination
+from rlcredit.record.publication import publish_results
 from rlcredit.run_folder.layout import RunFolder
 
 FOLDER = "validation"
@@ -39,7 +40,4 @@ def report_validation(
     to.run_name, to.tags = f"{to.run_name}-validate", {**to.tags, "kind": "validation"}
     place = RunFolder(folder / FOLDER)
     with place.lock_folder():
-        record = RunRecord(place, to=to)
-        record.log_hyperparams(parameters)
-        record.log_metrics(held_out, step=step)
-        record.close("FINISHED")
+        publish_results(place, to, parameters, held_out, step=step)

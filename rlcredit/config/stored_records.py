@@ -88,7 +88,7 @@ def describe_record_fault(error: ValidationError) -> str:
         case "json_invalid":
             return f"not JSON ({fault.get('ctx', {})['error']})"
         case "value_error" | "assertion_error":
-            reason = str(fault.get("ctx", {})["error"])
+            reason = str(fault.get("ctx", {})["error"]).rstrip(".")
             return f"{key}: {reason}" if key else reason
     wanted = _WORDS.get(fault["type"]) or fault["msg"].removeprefix("Input should be ")
     return f"{key or 'its content'} is {shorten_repr(fault['input'])}, not {wanted}"

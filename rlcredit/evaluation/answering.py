@@ -23,7 +23,7 @@ from rlcredit.record.journal import Journal
 from rlcredit.training.scored_samples import sample_with_scores
 from rlcredit.verification.answer_formats import find_final_answer
 
-EVERY = 10.0
+PROGRESS_INTERVAL = 10.0
 """Seconds between two lines that say how far it is."""
 
 
@@ -40,19 +40,21 @@ class PolicyLoader:
     policy: Policy | None = None
     settings: Any = None
 
-    def load_policy(self, evaluated: EvaluatedPolicy) -> Policy:
+    def load_policy(self, evaluated_policy: EvaluatedPolicy) -> Policy:
         """Return an evaluated policy, loaded.
 
         Raises:
             ValueError: the adapter is not of the model.
 
         """
-        if self.policy is None or self.settings != evaluated.settings:
+        if self.policy is None or self.settings != evaluated_policy.settings:
             self.policy = None  # before the next one takes memory
-            policy = evaluated.build_policy()
+            policy = evaluated_policy.build_policy()
             policy.load()
-            self.policy, self.settings = policy.to(self.device), evaluated.settings
-        install_adapter(self.policy, load_adapter_weights(evaluated.adapter) if evaluated.adapter else None)
+            self.policy, self.settings = policy.to(self.device), evaluated_policy.settings
+        install_adapter(
+            self.policy, load_adapter_weights(evaluated_policy.adapter) if evaluated_policy.adapter else None
+        )
         return self.policy
 
 
@@ -77,13 +79,13 @@ class AnsweringProgress:
         """Count the answers of a batch."""
         self.done, self.drawn = self.done + len(answers), self.drawn + len(answers)
         self.tokens += sum(answer["tokens"] for answer in answers)
-        if (now := time.monotonic()) - self.told < EVERY:
+        if (clock := time.monotonic()) - self.told < PROGRESS_INTERVAL:
             return
-        self.told, spent = now, now - self.started
-        left = spent / self.drawn * (self.total - self.done)
+        self.told, duration = clock, clock - self.started
+        seconds_left = duration / self.drawn * (self.total - self.done)
         print_message(
             f"{self.done:,} of {self.total:,} completions, at {place.policy} on {place.task}; "
-            f"{self.tokens / spent:,.0f} tokens/s, about {left / 60:.0f} min left"
+            f"{self.tokens / duration:,.0f} tokens/s, about {seconds_left / 60:.0f} min left"
         )
 
 
@@ -104,25 +106,29 @@ def answer_remaining_questions(
         NoStorage: the disk does not take the answers.
 
     """
-    before, sampling = folder.read_answers(), request.sampling
-    places = [(evaluated, each) for evaluated in request.policies for each in request.sets]
-    kept = sum(map(len, before.values()))
-    progress = AnsweringProgress(sampling.completions * sum(each.size for _, each in places), kept)
-    if kept == progress.total:
+    stored_answers, sampling = folder.read_answers(), request.sampling
+    places = [
+        (evaluated_policy, question_set) for evaluated_policy in request.policies for question_set in request.sets
+    ]
+    count = sum(map(len, stored_answers.values()))
+    progress = AnsweringProgress(sampling.completions * sum(question_set.size for _, question_set in places), count)
+    if count == progress.total:
         return
-    if kept:
-        print_message(f"{kept:,} of {progress.total:,} completions lie in {folder.path}; it goes on after them.")
+    if count:
+        print_message(f"{count:,} of {progress.total:,} completions lie in {folder.path}; it goes on after them.")
     journal, loader, engine = folder.open_journal(), PolicyLoader(device), request.engine
     stride = max(1, batch_size // sampling.completions)
-    for evaluated, each in places:
-        place = PolicyTask(evaluated.name, each.name)
-        first = len(before.get(place, ())) // sampling.completions
-        if first == each.size:
+    for evaluated_policy, question_set in places:
+        place = PolicyTask(evaluated_policy.name, question_set.name)
+        offset = len(stored_answers.get(place, ())) // sampling.completions
+        if offset == question_set.size:
             continue
-        each.task.start_verifier()
-        policy = loader.load_policy(evaluated)
-        for start in range(first, each.size, stride):
-            answers = answer_question_batch(policy, engine, each, start, min(stride, each.size - start), sampling)
+        question_set.task.start_verifier()
+        policy = loader.load_policy(evaluated_policy)
+        for start in range(offset, question_set.size, stride):
+            answers = answer_question_batch(
+                policy, engine, question_set, start, min(stride, question_set.size - start), sampling
+            )
             _append_answers(journal, place, answers)
             progress.count_batch(place, answers)
 
@@ -141,7 +147,7 @@ def answer_question_batch(
         questions: Questions of a task.
         start: Number of the first question.
         size: Number of questions.
-        sampling: How completions are drawn.
+        sampling: Way of drawing completions.
 
     """
     prompts = questions.task.held_out_prompts(start, size)
@@ -150,20 +156,22 @@ def answer_question_batch(
     numbers = [number for number in prompts.numbers for _ in range(sampling.completions)]
     if isinstance(engine, InProcessEngine):
         noise = sampling_uniforms(sampling.seed, VALIDATION, numbers, samples, sampling.max_tokens)
-        of = torch.arange(size, device=policy.device).repeat_interleave(sampling.completions)
-        drawn = engine.decode(policy, prompt_ids, noise, of, sampling.temperature, token_filter=sampling.token_filter)
-    else:
-        asked = Sampling(sampling.completions, sampling.max_tokens, sampling.temperature)
-        drawn = sample_with_scores(
-            engine, policy, prompt_ids, prompts.numbers, asked, seed=sampling.seed, step=VALIDATION
+        prompt_rows = torch.arange(size, device=policy.device).repeat_interleave(sampling.completions)
+        batch_samples = engine.decode(
+            policy, prompt_ids, noise, prompt_rows, sampling.temperature, token_filter=sampling.token_filter
         )
-    texts = policy.decode_texts(drawn.completion_ids, drawn.mask)
+    else:
+        engine_sampling = Sampling(sampling.completions, sampling.max_tokens, sampling.temperature)
+        batch_samples = sample_with_scores(
+            engine, policy, prompt_ids, prompts.numbers, engine_sampling, seed=sampling.seed, step=VALIDATION
+        )
+    texts = policy.decode_texts(batch_samples.completion_ids, batch_samples.mask)
     examples = [example for example in prompts.examples for _ in range(sampling.completions)]
     task = questions.task
-    stated = policy.prepend_thinking_mark(texts)
-    verdicts = task.score(stated, examples).verdicts
-    answers = [find_final_answer(text, task.answer_formats) for text in stated]
-    facts = zip(numbers, samples, texts, answers, verdicts, _describe_completions(drawn), strict=True)
+    answer_texts = policy.prepend_thinking_mark(texts)
+    verdicts = task.score(answer_texts, examples).verdicts
+    answers = [find_final_answer(text, task.answer_formats) for text in answer_texts]
+    facts = zip(numbers, samples, texts, answers, verdicts, _describe_completions(batch_samples), strict=True)
     return [
         {
             "question": number,
@@ -177,12 +185,12 @@ def answer_question_batch(
     ]
 
 
-def _describe_completions(drawn: Samples) -> list[dict[str, Any]]:
+def _describe_completions(samples: Samples) -> list[dict[str, Any]]:
     """Return length, truncation, log-probability and entropy of every completion."""
-    lengths = drawn.mask.sum(-1)
-    logprobs = drawn.logprobs.where(drawn.mask, 0).double().sum(-1)
-    entropy = drawn.entropy.where(drawn.mask, 0).double().sum(-1) / lengths
-    columns = (lengths.tolist(), drawn.truncated.tolist(), logprobs.tolist(), entropy.tolist())
+    lengths = samples.mask.sum(-1)
+    logprobs = samples.logprobs.where(samples.mask, 0).double().sum(-1)
+    entropy = samples.entropy.where(samples.mask, 0).double().sum(-1) / lengths
+    columns = (lengths.tolist(), samples.truncated.tolist(), logprobs.tolist(), entropy.tolist())
     return [
         {"tokens": length, "truncated": cut, "logprob": logprob, "entropy": nats}
         for length, cut, logprob, nats in zip(*columns, strict=True)

@@ -17,7 +17,7 @@ from rlcredit.evaluation.evaluate_options import make_evaluation_parser
 from rlcredit.evaluation.evaluation_folder import EvaluationFolder
 from rlcredit.evaluation.evaluation_request import EvaluationRequest, hash_evaluation_settings
 from rlcredit.evaluation.evaluation_tables import render_evaluation_summary
-from rlcredit.evaluation.mlflow_publication import make_mlflow_destination, publish_evaluation
+from rlcredit.evaluation.mlflow_publication import publish_evaluation
 from rlcredit.evaluation.request_builder import build_evaluation_request, parse_device
 from rlcredit.evaluation.result_files import compute_evaluation_results, write_evaluation_files
 from rlcredit.outputs.code_versions import read_code_versions
@@ -26,6 +26,7 @@ from rlcredit.policy.model_loading import find_fastest_device
 from rlcredit.preflight.dry_run import REFUSAL_TYPES, explain_refusal
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.record import MLflowDestination
+from rlcredit.record.publication import make_results_destination
 from rlcredit.supervision.graceful_stop import SignalHandler
 
 SIGNALS = SignalHandler()
@@ -49,7 +50,7 @@ def run_evaluate_command(args: Sequence[str]) -> int:
 
 def _run_evaluation(options: argparse.Namespace) -> int:
     code = read_code_versions()
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as resources:
         try:
             device = parse_device(options.device) if options.device else find_fastest_device()
             request = build_evaluation_request(options)
@@ -59,15 +60,17 @@ def _run_evaluation(options: argparse.Namespace) -> int:
                 options.out
                 or Path("evaluations") / _name_evaluation_folder(request, hash_evaluation_settings(settings))
             )
-            to = make_mlflow_destination(options.mlflow, options.experiment, request, folder.path, code)
-            held.enter_context(folder.hold_lock())
+            tags = {"kind": "evaluation", "seed": str(request.sampling.seed), **code}
+            destination = make_results_destination(options.mlflow, options.experiment, folder.path.resolve().name, tags)
+            assert destination is None or destination.address  # refuses an environment without one
+            resources.enter_context(folder.hold_lock())
             folder.begin_or_resume(settings, code)
         except REFUSAL_TYPES as error:
             print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
             return REFUSED
-        held.callback(request.engine.close)
+        resources.callback(request.engine.close)
         answer_remaining_questions(request, folder, device, options.batch_size)
-        _finish_evaluation(request, folder, to, code)
+        _finish_evaluation(request, folder, destination, code)
     return FINISHED
 
 
@@ -87,7 +90,7 @@ def _refuse_unusable_policies(request: EvaluationRequest) -> None:
 
 
 def _finish_evaluation(
-    request: EvaluationRequest, folder: EvaluationFolder, to: MLflowDestination | None, code: Mapping[str, str]
+    request: EvaluationRequest, folder: EvaluationFolder, destination: MLflowDestination | None, code: Mapping[str, str]
 ) -> None:
     answers = folder.read_answers()
     results = compute_evaluation_results(request, answers)
@@ -95,12 +98,12 @@ def _finish_evaluation(
     print(render_evaluation_summary(request, *results))
     print(f"\n{folder.table}")
     SIGNALS.stop_timer()
-    if to is not None and not folder.has_record:
-        publish_evaluation(request, folder, results, answers, to)
+    if destination is not None and not folder.has_record:
+        publish_evaluation(request, folder, results, answers, destination)
 
 
 def _name_evaluation_folder(request: EvaluationRequest, settings: str) -> str:
     """Return the folder name of an evaluation, which the same request always finds again."""
-    last = request.policies[-1]
-    who = last.name if last.adapter else Path(last.build_policy().path).name
-    return f"{who}-{settings}"
+    policy = request.policies[-1]
+    subject = policy.name if policy.adapter else Path(policy.build_policy().path).name
+    return f"{subject}-{settings}"

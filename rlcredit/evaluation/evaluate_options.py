@@ -11,10 +11,10 @@ from rlcredit.cli.shared_options import (
 from rlcredit.config.allowed_values import SEEDS
 from rlcredit.config.arguments import CommandParser, add_out_option, make_count_parser, parse_path
 
-ALL = "all"
+ALL_QUESTIONS = "all"
 """Every question there is; for generated ones, as many as the task's default."""
 
-TEMPERATURE, COMPLETIONS = 0.7, 4
+DEFAULT_TEMPERATURE, DEFAULT_COMPLETIONS = 0.7, 4
 """What validation in training draws with, unless a configuration says otherwise."""
 
 
@@ -26,28 +26,28 @@ def make_evaluation_parser() -> CommandParser:
         "Have policies answer the held-out questions of tasks: pass@k, maj@k, intervals, paired verdicts.",
         ["rlcredit evaluate --tasks configs/tasks/chain_sum_3_5.yaml --ckpt_path runs/grpo-seed0 --against base"],
     )
-    asked = parser.add_argument_group("questions")
-    asked.add_argument(
+    questions = parser.add_argument_group("questions")
+    questions.add_argument(
         "--tasks", nargs="+", type=parse_path, required=True, metavar="FILE", help="task files (docs/howto/evaluate.md)"
     )
-    asked.add_argument(
+    questions.add_argument(
         "--questions",
         type=_parse_question_count,
         metavar="N|all",
         help="questions of each task, from the first (default: as many as the task file says)",
     )
-    asked.add_argument(
+    questions.add_argument(
         "--unsafe_scorers",
         action="store_true",
         help="scorers that evaluate answers also where the system cannot lock a process in",
     )
     _add_evaluated_policies(parser)
     _add_drawing_options(parser)
-    compared = parser.add_argument_group("comparison")
-    compared.add_argument(
+    comparison = parser.add_argument_group("comparison")
+    comparison.add_argument(
         "--against", metavar="base|PATH", help="what they are compared with (default: the first of them)"
     )
-    compared.add_argument(
+    comparison.add_argument(
         "--margin",
         type=_parse_margin,
         default=0.01,
@@ -74,12 +74,12 @@ def make_evaluation_parser() -> CommandParser:
 
 def _add_evaluated_policies(parser: CommandParser) -> None:
     policy = parser.add_argument_group("policies")
-    for flag, what in (
+    for flag, help_text in (
         ("ckpt_path", f"{CHECKPOINT}, or NAME=PATH"),
         ("adapter", "adapters in PEFT's format, or NAME=PATH"),
     ):
         policy.add_argument(
-            f"--{flag}", nargs="+", action="extend", dest="trained", default=[], metavar="PATH", help=what
+            f"--{flag}", nargs="+", action="extend", dest="trained", default=[], metavar="PATH", help=help_text
         )
     policy.add_argument(
         "--model",
@@ -96,34 +96,40 @@ def _add_evaluated_policies(parser: CommandParser) -> None:
 
 
 def _add_drawing_options(parser: CommandParser) -> None:
-    drawn = parser.add_argument_group("completions")
-    drawn.add_argument(
+    completions = parser.add_argument_group("completions")
+    completions.add_argument(
         "--completions",
         type=make_count_parser(),
         metavar="N",
-        help=f"completions per question (default: K, or {COMPLETIONS})",
+        help=f"completions per question (default: K, or {DEFAULT_COMPLETIONS})",
     )
-    drawn.add_argument("--k", type=make_count_parser(), metavar="K", help="largest k of pass@k and maj@k (default: N)")
-    drawn.add_argument(
+    completions.add_argument(
+        "--k", type=make_count_parser(), metavar="K", help="largest k of pass@k and maj@k (default: N)"
+    )
+    completions.add_argument(
         "--temperature",
         type=_parse_temperature_or_zero,
         metavar="T",
-        help=f"temperature; 0 is --greedy (default: {TEMPERATURE})",
+        help=f"temperature; 0 is --greedy (default: {DEFAULT_TEMPERATURE})",
     )
-    drawn.add_argument(
+    completions.add_argument(
         "--top_p", type=float, metavar="P", help="share of the probability that the likeliest tokens drawn from have"
     )
-    drawn.add_argument("--top_k", type=make_count_parser(), metavar="K", help="number of likeliest tokens drawn from")
-    drawn.add_argument("--greedy", action="store_true", help="likeliest token each time; one completion per question")
-    drawn.add_argument("--engine", metavar="ENGINE", help=f"{ENGINE} (default: InProcessEngine)")
-    drawn.add_argument(
+    completions.add_argument(
+        "--top_k", type=make_count_parser(), metavar="K", help="number of likeliest tokens drawn from"
+    )
+    completions.add_argument(
+        "--greedy", action="store_true", help="likeliest token each time; one completion per question"
+    )
+    completions.add_argument("--engine", metavar="ENGINE", help=f"{ENGINE} (default: InProcessEngine)")
+    completions.add_argument(
         "--max_tokens",
         type=make_count_parser(),
         default=128,
         metavar="N",
         help="length at which a completion is cut (default: 128)",
     )
-    drawn.add_argument(
+    completions.add_argument(
         "--seed",
         type=make_count_parser(0, SEEDS - 1),
         default=0,
@@ -133,7 +139,7 @@ def _add_drawing_options(parser: CommandParser) -> None:
 
 
 def _parse_question_count(text: str) -> int | str:
-    return ALL if text == ALL else make_count_parser(2)(text)
+    return ALL_QUESTIONS if text == ALL_QUESTIONS else make_count_parser(2)(text)
 
 
 def _parse_temperature_or_zero(text: str) -> float:
@@ -146,11 +152,11 @@ def _parse_margin(text: str) -> float:
     return value
 
 
-def _parse_bounded_float(text: str, least: float, most: float | None) -> float:
+def _parse_bounded_float(text: str, minimum: float, maximum: float | None) -> float:
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not least <= value <= (float("inf") if most is None else most) or value == float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number from {least:g}, got {text!r}.")
+    if not minimum <= value <= (float("inf") if maximum is None else maximum) or value == float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number from {minimum:g}, got {text!r}.")
     return value

@@ -20,11 +20,11 @@ from rlcredit.policy.policy import Policy
 from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import RunFolder
 
-BASE = "base"
-CLASS = "rlcredit.policy.Policy"
+BASE_NAME = "base"
+POLICY_CLASS = "rlcredit.policy.Policy"
 """Class path of a policy in a saved configuration. It names folders of answers, wherever the class is defined."""
 
-SMALL = 2**20
+MAX_HASHED_BYTES = 2**20
 """Bytes of a file of a model that are read to tell it from another; of larger ones only name and size are."""
 
 
@@ -58,7 +58,7 @@ class EvaluatedPolicy:
             raise ValueError(f"{self.name}: {(telling or [' '.join(lines)])[0]} ({self.settings})") from None
 
     def identity(self) -> dict[str, Any]:
-        """Return what distinguishes it from other policies: settings, and hashes of adapter and model."""
+        """Return the marks that tell it from other policies: settings, and hashes of adapter and model."""
         file = self.adapter / ADAPTER_WEIGHTS if self.adapter and self.adapter.is_dir() else self.adapter
         return {
             "settings": dict(self.settings),
@@ -74,7 +74,7 @@ def make_base_policy(model: str) -> EvaluatedPolicy:
         model: ``tiny``, a folder, the id of a hub repository, or a configuration file with ``model.policy``.
 
     """
-    return EvaluatedPolicy(BASE, _resolve_model_settings(model))
+    return EvaluatedPolicy(BASE_NAME, _resolve_model_settings(model))
 
 
 def find_trained_policy(path: Path, model: str | None = None, name: str | None = None) -> EvaluatedPolicy:
@@ -101,14 +101,14 @@ def find_trained_policy(path: Path, model: str | None = None, name: str | None =
             f"in PEFT's format ({ADAPTER_CONFIG})."
         )
     if model is not None:
-        taken = _resolve_model_settings(model)["init_args"]
-        policy = replace(policy, settings=_merge_policy_arguments(policy.settings, {**taken, "lora": None}))
+        model_arguments = _resolve_model_settings(model)["init_args"]
+        policy = replace(policy, settings=_merge_policy_arguments(policy.settings, {**model_arguments, "lora": None}))
     return replace(policy, name=name) if name else policy
 
 
 def strip_adapter(policy: EvaluatedPolicy) -> EvaluatedPolicy:
     """Return the base model of a policy, with the same settings."""
-    return replace(policy, name=BASE, adapter=None)
+    return replace(policy, name=BASE_NAME, adapter=None)
 
 
 def override_policy_settings(policy: EvaluatedPolicy, arguments: Mapping[str, Any]) -> EvaluatedPolicy:
@@ -118,13 +118,13 @@ def override_policy_settings(policy: EvaluatedPolicy, arguments: Mapping[str, An
 
 def _find_run_policy(path: Path) -> EvaluatedPolicy:
     folder = RunFolder(path)
-    checkpoint, damaged = find_newest_checkpoint(folder.checkpoints)
+    checkpoint, problems = find_newest_checkpoint(folder.checkpoints)
     if checkpoint is not None:
         return replace(_read_checkpoint_policy(checkpoint), name=_read_run_name(folder))
     if (folder.adapter / ADAPTER_CONFIG).is_file():
         return EvaluatedPolicy(_read_run_name(folder), _read_policy_settings(folder.config), folder.adapter)
     raise ValueError(
-        f"{shorten_name(path)}: the run has left no checkpoint and no adapter. {' '.join(damaged)}".rstrip()
+        f"{shorten_name(path)}: the run has left no checkpoint and no adapter. {' '.join(problems)}".rstrip()
     )
 
 
@@ -177,21 +177,21 @@ def _resolve_model_settings(model: str) -> dict[str, Any]:
     return _normalise_policy_settings({"path": model})
 
 
-def _normalise_policy_settings(described: Mapping[str, Any]) -> dict[str, Any]:
+def _normalise_policy_settings(description: Mapping[str, Any]) -> dict[str, Any]:
     """Return a class and its arguments, whichever way they were written."""
-    if "class_path" in described:
-        return {"class_path": described["class_path"], "init_args": dict(described.get("init_args") or {})}
-    return {"class_path": CLASS, "init_args": dict(described)}
+    if "class_path" in description:
+        return {"class_path": description["class_path"], "init_args": dict(description.get("init_args") or {})}
+    return {"class_path": POLICY_CLASS, "init_args": dict(description)}
 
 
 def _merge_policy_arguments(settings: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(settings["init_args"])
+    init_args = dict(settings["init_args"])
     for name, value in arguments.items():
-        if isinstance(value, Mapping) and isinstance(merged.get(name), Mapping):
-            merged[name] = {**merged[name], **value}
+        if isinstance(value, Mapping) and isinstance(init_args.get(name), Mapping):
+            init_args[name] = {**init_args[name], **value}
         elif value is not None:
-            merged[name] = value
-    return {**settings, "init_args": merged}
+            init_args[name] = value
+    return {**settings, "init_args": init_args}
 
 
 def _hash_model_files(location: Path) -> str | None:
@@ -200,5 +200,5 @@ def _hash_model_files(location: Path) -> str | None:
         return None
     files = sorted(path for path in location.iterdir() if path.is_file() and not path.name.startswith("."))
     sizes = [(path.name, path.stat().st_size) for path in files]
-    listed = [(name, size, file_sha256(location / name) if size <= SMALL else None) for name, size in sizes]
-    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+    entries = [(name, size, file_sha256(location / name) if size <= MAX_HASHED_BYTES else None) for name, size in sizes]
+    return hashlib.sha256(json.dumps(entries).encode()).hexdigest()

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlcredit.base.files import lock_file, write_atomically
+from rlcredit.base.files import write_atomically
 from rlcredit.base.messages import print_message
+from rlcredit.config.stored_records import read_stored_record
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.evaluation.evaluation_request import list_setting_differences
 from rlcredit.record.journal import Journal, read_journal_entries
@@ -31,45 +32,26 @@ class EvaluationFolder:
     Args:
         path: Path of the folder; it need not exist.
 
+    Attributes:
+        settings: File of the settings and the versions that the answers were made with.
+        batches: File of the answers in the order they came, one batch of questions per line.
+        answers: File of the answers in order, one per line, with question and reference.
+        results: File of all numbers, unrounded.
+        table: File of the tables, as Markdown.
+        answer_table: File of some answers as a table for MLflow's pages.
+        record: Folder of the record for MLflow.
+
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @property
-    def settings(self) -> Path:
-        """File of the settings and the versions that the answers were made with."""
-        return self.path / "settings.json"
-
-    @property
-    def batches(self) -> Path:
-        """File of the answers in the order they came, one batch of questions per line."""
-        return self.path / "batches.jsonl"
-
-    @property
-    def answers(self) -> Path:
-        """File of the answers in order, one per line, with question and reference."""
-        return self.path / "answers.jsonl"
-
-    @property
-    def results(self) -> Path:
-        """File of all numbers, unrounded."""
-        return self.path / "results.json"
-
-    @property
-    def table(self) -> Path:
-        """File of the tables, as Markdown."""
-        return self.path / "results.md"
-
-    @property
-    def shown_answers(self) -> Path:
-        """File of some answers as a table for MLflow's pages."""
-        return self.path / "answers.json"
-
-    @property
-    def record(self) -> RunFolder:
-        """Folder of the record for MLflow."""
-        return RunFolder(self.path)
+        self.settings = path / "settings.json"
+        self.batches = path / "batches.jsonl"
+        self.answers = path / "answers.jsonl"
+        self.results = path / "results.json"
+        self.table = path / "results.md"
+        self.answer_table = path / "answers.json"
+        self.record = RunFolder(path)
 
     @property
     def has_record(self) -> bool:
@@ -84,18 +66,12 @@ class EvaluationFolder:
             ValueError: another process writes here, or the folder is not one of an evaluation.
 
         """
-        there = sorted(self.path.iterdir()) if self.path.is_dir() and not self.settings.exists() else []
-        if others := [path.name for path in there if path != self.record.lock]:
+        paths = sorted(self.path.iterdir()) if self.path.is_dir() and not self.settings.exists() else []
+        if names := [path.name for path in paths if path != self.record.lock]:
             raise ValueError(
-                f"--out: {shorten_name(self.path)} holds other files, for instance {others[0]}. Name a new folder."
+                f"--out: {shorten_name(self.path)} holds other files, for instance {names[0]}. Name a new folder."
             )
-        with contextlib.ExitStack() as held:
-            try:
-                held.enter_context(lock_file(self.record.lock))
-            except BlockingIOError:
-                raise ValueError(
-                    f"another process writes to {self.path}. Wait for it, or choose another --out."
-                ) from None
+        with self.record.lock_folder("--out"):
             yield
 
     def begin_or_resume(self, settings: Mapping[str, Any], versions: Mapping[str, str]) -> None:
@@ -113,15 +89,15 @@ class EvaluationFolder:
         if not self.settings.exists():
             write_atomically(self.settings, json.dumps({"settings": settings, "versions": versions}, indent=1))
             return
-        before = json.loads(self.settings.read_text(encoding="utf-8"))
-        if differing := list_setting_differences(before["settings"], settings):
-            more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
+        content = read_stored_record(self.settings, dict[str, dict[str, Any]], "Name another folder with --out.")
+        if differences := list_setting_differences(content["settings"], settings):
+            count = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
             raise ValueError(
-                f"--out: {shorten_name(self.path)} was begun with other settings: {'; '.join(differing[:3])}{more}. "
+                f"--out: {shorten_name(self.path)} was begun with other settings: {'; '.join(differences[:3])}{count}. "
                 "Name another folder, or leave --out out."
             )
-        if others := list_setting_differences(before["versions"], versions):
-            print_message(f"warning: {self.path} was begun with other versions: {'; '.join(others)}.")
+        if version_differences := list_setting_differences(content["versions"], versions):
+            print_message(f"warning: {self.path} was begun with other versions: {'; '.join(version_differences)}.")
 
     def open_journal(self) -> Journal:
         """Open the file of batches for appending."""

@@ -65,14 +65,14 @@ class SamplingParameters:
     def description(self) -> str:
         """Return the settings in words."""
         if self.greedy:
-            how = f"greedy, entropy at temperature {self.temperature:g}"
+            method = f"greedy, entropy at temperature {self.temperature:g}"
         else:
             left_out = [
                 f"{name} {value:g}" for name in ("top_p", "top_k") if (value := getattr(self, name)) is not None
             ]
-            how = ", ".join([f"temperature {self.temperature:g}", *left_out])
+            method = ", ".join([f"temperature {self.temperature:g}", *left_out])
         number = "1 completion" if self.completions == 1 else f"{self.completions} completions"
-        return f"{number} per question, {self.max_tokens} tokens at most, {how}, seed {self.seed}"
+        return f"{number} per question, {self.max_tokens} tokens at most, {method}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -96,27 +96,27 @@ class EvaluationRequest:
 
     def __post_init__(self) -> None:
         """Refuse a way of drawing that the engine does not know."""
-        filtered = next((name for name in ("greedy", "top_p", "top_k") if getattr(self.sampling, name)), None)
-        if filtered and not isinstance(self.engine, InProcessEngine):
+        option = next((name for name in ("greedy", "top_p", "top_k") if getattr(self.sampling, name)), None)
+        if option and not isinstance(self.engine, InProcessEngine):
             raise ValueError(
-                f"--{filtered}: {type(self.engine).__name__} draws from the whole distribution. Leave it out, or leave "
+                f"--{option}: {type(self.engine).__name__} draws from the whole distribution. Leave it out, or leave "
                 "out --engine."
             )
 
     @property
     def description(self) -> str:
-        """Return how completions are drawn, in words."""
-        by = "" if isinstance(self.engine, InProcessEngine) else f", decoded by {type(self.engine).__name__}"
-        return f"{self.sampling.description}{by}"
+        """Return the way of drawing completions, in words."""
+        engine_text = "" if isinstance(self.engine, InProcessEngine) else f", decoded by {type(self.engine).__name__}"
+        return f"{self.sampling.description}{engine_text}"
 
     def settings(self) -> dict[str, Any]:
         """Return all settings that answers depend on; an engine in this process gives the same as no other."""
-        named = type(self.engine).__name__
+        engine_name = type(self.engine).__name__
         return {
-            **({} if isinstance(self.engine, InProcessEngine) else {"engine": named}),
+            **({} if isinstance(self.engine, InProcessEngine) else {"engine": engine_name}),
             "drawing": {name: value for name, value in asdict(self.sampling).items() if name != "k"},  # k only counts
             "policies": {policy.name: policy.identity() for policy in self.policies},
-            "tasks": {each.name: each.identity() for each in self.sets},
+            "tasks": {question_set.name: question_set.identity() for question_set in self.sets},
         }
 
 
@@ -125,7 +125,7 @@ def hash_evaluation_settings(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def list_setting_differences(before: Any, now: Any, place: str = "") -> list[str]:
+def list_setting_differences(old_settings: Any, new_settings: Any, place: str = "") -> list[str]:
     """Return the differences between two settings, as ``place: before, not now``.
 
     Example:
@@ -133,11 +133,18 @@ def list_setting_differences(before: Any, now: Any, place: str = "") -> list[str
         ['drawing.seed: 0, not 1']
 
     """
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        keys = [*before, *(key for key in now if key not in before)]
-        inner = (list_setting_differences(before.get(key), now.get(key), f"{place}.{key}".lstrip(".")) for key in keys)
-        return [each for some in inner for each in some]
-    return [] if before == now else [f"{place}: {_shorten_json(before)}, not {_shorten_json(now)}"]
+    if isinstance(old_settings, Mapping) and isinstance(new_settings, Mapping):
+        keys = [*old_settings, *(key for key in new_settings if key not in old_settings)]
+        inner = (
+            list_setting_differences(old_settings.get(key), new_settings.get(key), f"{place}.{key}".lstrip("."))
+            for key in keys
+        )
+        return [line for lines in inner for line in lines]
+    return (
+        []
+        if old_settings == new_settings
+        else [f"{place}: {_shorten_json(old_settings)}, not {_shorten_json(new_settings)}"]
+    )
 
 
 def _shorten_json(value: Any) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rlcredit.evaluation.evaluation_folder import PolicyTask
 from rlcredit.evaluation.evaluation_request import EvaluationRequest
-from rlcredit.evaluation.policy_accuracy import FIRST, PolicyAccuracy
+from rlcredit.evaluation.policy_accuracy import PRIMARY_ACCURACY, PolicyAccuracy
 from rlcredit.evaluation.policy_comparison import PolicyComparison
 from rlcredit.pages.number_formats import format_with_interval
 from rlcredit.pages.page_template import load_page_template
@@ -14,13 +14,13 @@ from rlcredit.statistics.t_test import TTest
 
 
 def make_accuracy_table(
-    request: EvaluationRequest, measured: Mapping[PolicyTask, PolicyAccuracy], task: str, whole: bool
+    request: EvaluationRequest, accuracies: Mapping[PolicyTask, PolicyAccuracy], task: str, whole: bool
 ) -> Table:
     """Return a table of every policy's accuracy on one task.
 
     Args:
         request: Evaluation that names the policies and the values of k.
-        measured: Accuracy by policy and task.
+        accuracies: Accuracy by policy and task.
         task: Name of the task.
         whole: Whether to show every accuracy with its interval; otherwise no smaller votes, and the interval of pass@1
             only.
@@ -28,10 +28,10 @@ def make_accuracy_table(
     """
     lines: list[dict[str, str]] = []
     for policy in request.policies:
-        scores = measured[PolicyTask(policy.name, task)]
+        scores = accuracies[PolicyTask(policy.name, task)]
         cells = {
             _make_column_title(name, request.sampling.completions): _format_accuracy(
-                scores, name, whole or name == FIRST
+                scores, name, whole or name == PRIMARY_ACCURACY
             )
             for name in scores.accuracy
             if whole or not name.startswith("maj_") or name == f"maj_at_{request.sampling.k}"
@@ -41,57 +41,62 @@ def make_accuracy_table(
     return Table(list(lines[0]), [list(line.values()) for line in lines])
 
 
-def make_difference_table(compared: Sequence[PolicyComparison], whole: bool) -> Table:
+def make_difference_table(comparisons: Sequence[PolicyComparison], whole: bool) -> Table:
     """Return a table of differences from the first policy, in percentage points.
 
     Args:
-        compared: Comparisons, at least one.
+        comparisons: Comparisons, at least one.
         whole: Whether to show every accuracy; otherwise pass@1 only.
 
     """
-    names = list(compared[0].differences) if whole else [FIRST]
+    names = list(comparisons[0].differences) if whole else [PRIMARY_ACCURACY]
     columns = ["task", "policy", "against", *(f"{_shorten_accuracy_name(name)}, points" for name in names)]
     rows = [
         [
-            each.task,
-            each.policy,
-            each.baseline,
-            *(_format_difference(each.differences[name]) for name in names),
-            f"{each.p:.2g}",
-            each.verdict,
+            comparison.task,
+            comparison.policy,
+            comparison.baseline,
+            *(_format_difference(comparison.differences[name]) for name in names),
+            f"{comparison.p:.2g}",
+            comparison.verdict,
         ]
-        for each in compared
+        for comparison in comparisons
     ]
     return Table([*columns, "p", "verdict"], rows, text_columns=("policy", "against", "verdict"))
 
 
 def render_evaluation_page(
-    request: EvaluationRequest, measured: Mapping[PolicyTask, PolicyAccuracy], compared: Sequence[PolicyComparison]
+    request: EvaluationRequest, accuracies: Mapping[PolicyTask, PolicyAccuracy], comparisons: Sequence[PolicyComparison]
 ) -> str:
     """Return all results as a page of Markdown."""
     return load_page_template(Path(__file__).with_name("evaluation.md")).render(
         sampling=request.sampling,
-        accuracies=[(each, make_accuracy_table(request, measured, each.name, whole=True)) for each in request.sets],
-        differences=make_difference_table(compared, whole=True) if compared else None,
+        accuracies=[
+            (question_set, make_accuracy_table(request, accuracies, question_set.name, whole=True))
+            for question_set in request.sets
+        ],
+        differences=make_difference_table(comparisons, whole=True) if comparisons else None,
         margin_points=100 * request.margin,
     )
 
 
 def render_evaluation_summary(
-    request: EvaluationRequest, measured: Mapping[PolicyTask, PolicyAccuracy], compared: Sequence[PolicyComparison]
+    request: EvaluationRequest, accuracies: Mapping[PolicyTask, PolicyAccuracy], comparisons: Sequence[PolicyComparison]
 ) -> str:
     """Return the main results as text for a terminal."""
     parts = [request.description]
-    for each in request.sets:
-        table = make_accuracy_table(request, measured, each.name, whole=False)
-        parts.append(f"{each.name}: {each.size:,} questions\n{table.to_text()}")
-    if compared:
-        parts.append(f"paired by question\n{make_difference_table(compared, whole=False).to_text()}")
+    for question_set in request.sets:
+        table = make_accuracy_table(request, accuracies, question_set.name, whole=False)
+        parts.append(f"{question_set.name}: {question_set.size:,} questions\n{table.to_text()}")
+    if comparisons:
+        parts.append(f"paired by question\n{make_difference_table(comparisons, whole=False).to_text()}")
     return "\n\n".join(parts)
 
 
 def _make_column_title(name: str, completions: int) -> str:
-    return f"pass@1 = avg@{completions}" if name == FIRST and completions > 1 else _shorten_accuracy_name(name)
+    return (
+        f"pass@1 = avg@{completions}" if name == PRIMARY_ACCURACY and completions > 1 else _shorten_accuracy_name(name)
+    )
 
 
 def _shorten_accuracy_name(name: str) -> str:

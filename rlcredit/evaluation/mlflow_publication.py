@@ -3,39 +3,16 @@
 import json
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 
 from rlcredit.base.files import write_atomically
 from rlcredit.evaluation.evaluation_folder import Answer, EvaluationFolder, PolicyTask
 from rlcredit.evaluation.evaluation_request import EvaluationRequest
 from rlcredit.evaluation.result_files import EvaluationResults, iterate_answer_rows
-from rlcredit.record import MLflowDestination, RunRecord
-from rlcredit.record.destination import make_destination
+from rlcredit.record.destination import MLflowDestination
+from rlcredit.record.publication import publish_results
 
-SHOWN = 1000
+MAX_TABLE_ANSWERS = 1000
 """Answers in the table that MLflow's pages show; the file has all."""
-
-
-def make_mlflow_destination(
-    uri: str, experiment: str, request: EvaluationRequest, path: Path, versions: Mapping[str, str]
-) -> MLflowDestination | None:
-    """Return the MLflow destination of an evaluation; None if it is not recorded.
-
-    Args:
-        uri: Address of the tracker; ``none`` for no run, ``env`` for the address in ``MLFLOW_TRACKING_URI``.
-        experiment: Name of the experiment.
-        request: Evaluation that was requested.
-        path: Folder of the evaluation.
-        versions: Versions of the code and its libraries.
-
-    """
-    if uri == "none":
-        return None
-    settings = {"tracking_uri": None if uri == "env" else uri, "experiment_name": experiment}
-    tags = {"kind": "evaluation", "seed": str(request.sampling.seed), **versions}
-    to = make_destination(settings, path.resolve().name, tags)
-    assert to.address  # refuses an environment without one
-    return to
 
 
 def publish_evaluation(
@@ -43,7 +20,7 @@ def publish_evaluation(
     folder: EvaluationFolder,
     results: EvaluationResults,
     answers: Mapping[PolicyTask, Sequence[Answer]],
-    to: MLflowDestination,
+    destination: MLflowDestination,
 ) -> None:
     """Record a finished evaluation and have it delivered; if MLflow is unreachable, say how to deliver it later.
 
@@ -52,29 +29,28 @@ def publish_evaluation(
         folder: Folder of the evaluation, its files written.
         results: Results of the evaluation.
         answers: All answers of the evaluation.
-        to: Destination of the record.
+        destination: Destination of the record.
 
     """
-    write_atomically(folder.shown_answers, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))
+    write_atomically(folder.answer_table, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))
     former = MLflowDestination.load(folder.record.tracking)
-    to.removes += [former.run_id] if former and former.run_id else []  # of a record that was cut off
-    record = RunRecord(folder.record, to=to)
-    try:
-        record.log_hyperparams(_list_mlflow_parameters(request))
-        record.log_metrics(_collect_mlflow_metrics(results), step=0)
-        for path in (folder.results, folder.table, folder.answers):
-            record.log_file(path)
-        record.log_table(folder.shown_answers.name)
-    finally:
-        record.close("FINISHED")
+    destination.removes += [former.run_id] if former and former.run_id else []  # of a record that was cut off
+    publish_results(
+        folder.record,
+        destination,
+        _list_mlflow_parameters(request),
+        _collect_mlflow_metrics(results),
+        files=(folder.results, folder.table, folder.answers),
+        table=folder.answer_table.name,
+    )
 
 
 def _list_mlflow_parameters(request: EvaluationRequest) -> dict[str, str]:
     settings = {
-        f"policy/{each.name}": f"{each.settings['init_args'].get('path', 'tiny')}, {each.adapter or 'no adapter'}"
-        for each in request.policies
+        f"policy/{policy.name}": f"{policy.settings['init_args'].get('path', 'tiny')}, {policy.adapter or 'no adapter'}"
+        for policy in request.policies
     }
-    tasks = {f"task/{each.name}": f"{each.file}, {each.size} questions" for each in request.sets}
+    tasks = {f"task/{questions.name}": f"{questions.file}, {questions.size} questions" for questions in request.sets}
     return {**settings, **tasks, "completions": request.description, "margin": str(request.margin)}
 
 
@@ -87,9 +63,9 @@ def _collect_mlflow_metrics(results: EvaluationResults) -> dict[str, float]:
             metrics |= {f"{place}/{name}": scores.mean(name)}
             metrics |= {f"{place}/{name}_low": interval.low, f"{place}/{name}_high": interval.high}
         metrics |= {f"{place}/{name}": value for name, value in scores.means.items()}
-    for each in results.compared:
-        for name, test in each.differences.items():
-            metrics[f"{each.task}/{each.policy} - {each.baseline}/{name}"] = test.difference
+    for comparison in results.compared:
+        for name, test in comparison.differences.items():
+            metrics[f"{comparison.task}/{comparison.policy} - {comparison.baseline}/{name}"] = test.difference
     return metrics
 
 
@@ -97,7 +73,9 @@ def _select_shown_answers(
     request: EvaluationRequest, answers: Mapping[PolicyTask, Sequence[Answer]]
 ) -> list[dict[str, object]]:
     """Return answers for the table: the first to every question, then the second, until it is full."""
-    ordered = sorted(iterate_answer_rows(request, answers), key=lambda row: row["sample"])
+    rows = sorted(iterate_answer_rows(request, answers), key=lambda row: row["sample"])
     return list(
-        islice(({**row, "prompt": str(row["prompt"]), "answer": row["answer"] or ""} for row in ordered), SHOWN)
+        islice(
+            ({**row, "prompt": str(row["prompt"]), "answer": row["answer"] or ""} for row in rows), MAX_TABLE_ANSWERS
+        )
     )

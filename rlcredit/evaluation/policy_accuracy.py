@@ -15,7 +15,7 @@ from rlcredit.statistics.intervals import Interval, share_interval
 from rlcredit.verification.mathematics.numbers import read_rational
 from rlcredit.verification.verifiers import Verdict
 
-RIGHT = Verdict.RIGHT.name.lower()
+RIGHT_VERDICT = Verdict.RIGHT.name.lower()
 
 
 def count_answer_votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[int, ...]]:
@@ -37,9 +37,13 @@ def count_answer_votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[in
         (2, (2,))
 
     """
-    right = sum(each["verdict"] == RIGHT for each in answers)
-    others = Counter(_make_vote_key(each["answer"]) for each in answers if each["verdict"] != RIGHT and each["answer"])
-    return right, tuple(sorted(others.values(), reverse=True))
+    right = sum(answer["verdict"] == RIGHT_VERDICT for answer in answers)
+    wrong_votes = Counter(
+        _make_vote_key(answer["answer"])
+        for answer in answers
+        if answer["verdict"] != RIGHT_VERDICT and answer["answer"]
+    )
+    return right, tuple(sorted(wrong_votes.values(), reverse=True))
 
 
 def _make_vote_key(answer: str) -> Hashable:
@@ -48,7 +52,7 @@ def _make_vote_key(answer: str) -> Hashable:
     return re.sub(r"\s+|\$", "", answer).casefold() if value is None else value
 
 
-FIRST = "pass_at_1"
+PRIMARY_ACCURACY = "pass_at_1"
 """What policies are compared by: the mean accuracy of a completion, also called avg@n."""
 
 
@@ -95,19 +99,21 @@ def measure_policy_accuracy(answers: Sequence[Answer], completions: int, ks: Seq
         ks: Values of k in pass@k and maj@k, each at most n.
 
     """
-    counted = [
-        count_answer_votes(answers[start : start + completions]) for start in range(0, len(answers), completions)
-    ]
-    right = np.array([each for each, _ in counted])
+    votes = [count_answer_votes(answers[start : start + completions]) for start in range(0, len(answers), completions)]
+    right = np.array([right_votes for right_votes, _ in votes])
     passes = [pass_at_k(completions, right, k) for k in range(1, max(ks) + 1)]
-    passed = {f"pass_at_{k}": passes[k - 1] for k in ks}
-    voted = {
-        f"maj_at_{k}": np.array([majority_at_k(each, others, completions, k) for each, others in counted])
+    pass_rates = {f"pass_at_{k}": passes[k - 1] for k in ks}
+    majority_rates = {
+        f"maj_at_{k}": np.array(
+            [majority_at_k(right_votes, wrong_votes, completions, k) for right_votes, wrong_votes in votes]
+        )
         for k in ks
         if k > 2  # a vote of two is one of them
     }
-    assert right.sum() == sum(answer["verdict"] == RIGHT for answer in answers)
-    return PolicyAccuracy({**passed, **voted}, _average_completions(answers), [float(each.mean()) for each in passes])
+    assert right.sum() == sum(answer["verdict"] == RIGHT_VERDICT for answer in answers)
+    return PolicyAccuracy(
+        {**pass_rates, **majority_rates}, _average_completions(answers), [float(rates.mean()) for rates in passes]
+    )
 
 
 def _average_completions(answers: Sequence[Answer]) -> dict[str, float]:

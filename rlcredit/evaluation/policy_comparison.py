@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlcredit.evaluation.evaluation_folder import PolicyTask
-from rlcredit.evaluation.policy_accuracy import FIRST, PolicyAccuracy
+from rlcredit.evaluation.policy_accuracy import PRIMARY_ACCURACY, PolicyAccuracy
 from rlcredit.statistics.paired_comparison import PairedTest, bounded_paired_test, conclude_paired_family
 from rlcredit.statistics.t_test import TTest
 
-REMEDY = "about {:,} questions would decide"
+REMEDY_WORDS = "about {:,} questions would decide"
 """What is said where a difference stays undecided."""
 
-LEVEL = 0.05
+EVALUATION_LEVEL = 0.05
 """Significance level of every verdict."""
 
 
@@ -50,35 +50,37 @@ class PolicyComparison:
 
 
 def compare_policies(
-    measured: Mapping[PolicyTask, PolicyAccuracy], policies: Sequence[str], margin: float
+    accuracies: Mapping[PolicyTask, PolicyAccuracy], policies: Sequence[str], margin: float
 ) -> list[PolicyComparison]:
     """Compare every policy with the first on every task.
 
     Args:
-        measured: Accuracy by policy and task, on the same questions.
+        accuracies: Accuracy by policy and task, on the same questions.
         policies: Names of the policies; the first is the baseline.
         margin: Difference of pass@1 that would not matter, in proportions.
 
     """
-    first, *others = policies
-    tasks = list(dict.fromkeys(place.task for place in measured))
-    pairs = [(task, other) for task in tasks for other in others]
-    tested = [
-        _test_accuracies(measured[PolicyTask(other, task)], measured[PolicyTask(first, task)], margin)
-        for task, other in pairs
+    baseline, *candidates = policies
+    tasks = list(dict.fromkeys(place.task for place in accuracies))
+    pairs = [(task, candidate) for task in tasks for candidate in candidates]
+    families = [
+        _test_accuracies(accuracies[PolicyTask(candidate, task)], accuracies[PolicyTask(baseline, task)], margin)
+        for task, candidate in pairs
     ]
-    conclusions = conclude_paired_family([tests[FIRST] for tests in tested], margin, LEVEL, REMEDY)
+    conclusions = conclude_paired_family(
+        [tests[PRIMARY_ACCURACY] for tests in families], margin, EVALUATION_LEVEL, REMEDY_WORDS
+    )
     return [
         PolicyComparison(
             task,
-            other,
-            first,
-            {name: paired.test for name, paired in tests.items()},
+            candidate,
+            baseline,
+            {name: paired_test.test for name, paired_test in tests.items()},
             conclusion.p,
             conclusion.p_equivalence,
             conclusion.words,
         )
-        for (task, other), tests, conclusion in zip(pairs, tested, conclusions, strict=True)
+        for (task, candidate), tests, conclusion in zip(pairs, families, conclusions, strict=True)
         if conclusion
     ]
 

@@ -10,7 +10,7 @@ from typing import Any
 from rlcredit.base.files import file_sha256
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.paths import find_config_file
-from rlcredit.evaluation.evaluate_options import ALL
+from rlcredit.evaluation.evaluate_options import ALL_QUESTIONS
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.task import Task
 from rlcredit.tasks.task_files import read_task
@@ -34,25 +34,27 @@ class QuestionSet:
     size: int
 
     def identity(self) -> dict[str, Any]:
-        """Return what distinguishes it from other sets: hashes of the file and of the questions as asked."""
+        """Return the marks that tell it from other sets: hashes of the file and of the questions as asked."""
         prompts = self.task.held_out_prompts(0, self.size)
-        asked = json.dumps([prompts.questions, [example.reference for example in prompts.examples]], ensure_ascii=False)
+        content = json.dumps(
+            [prompts.questions, [example.reference for example in prompts.examples]], ensure_ascii=False
+        )
         return {
             "questions": self.size,
-            "questions_sha256": hashlib.sha256(asked.encode()).hexdigest(),
+            "questions_sha256": hashlib.sha256(content.encode()).hexdigest(),
             "file_sha256": file_sha256(self.file),
             **self._verifier_identity(prompts.examples),
         }
 
     def _verifier_identity(self, examples: Sequence[Example]) -> dict[str, str]:
         """Return hashes of a user's verifier and reward functions and of what they read; nothing without any."""
-        own, rewards = self.task.own, self.task.reward_sum
-        if own is None and rewards is None:
+        verifier, rewards = self.task.own, self.task.reward_sum
+        if verifier is None and rewards is None:
             return {}
         metadata = json.dumps([example.metadata for example in examples], ensure_ascii=False, default=repr)
         identity = {"metadata_sha256": hashlib.sha256(metadata.encode(errors="surrogatepass")).hexdigest()}
-        if own is not None:
-            identity["verifier_sha256"] = file_sha256(own.file) if own.file else own.path
+        if verifier is not None:
+            identity["verifier_sha256"] = file_sha256(verifier.file) if verifier.file else verifier.path
         if rewards is not None:
             hashes = [file_sha256(file) if file else path for path, file in rewards.files.items()]
             identity["rewards_sha256"] = hashlib.sha256(json.dumps([str(rewards), *hashes]).encode()).hexdigest()
@@ -74,7 +76,7 @@ def read_question_set(file: Path, questions: int | str | None = None, unsafe: bo
     file = Path(find_config_file(str(file)))
     name = validate_folder_name("--tasks", file.stem)
     overrides: dict[str, Any] = {"unsafe_scorers": True} if unsafe else {}
-    if questions == ALL:
+    if questions == ALL_QUESTIONS:
         overrides["validation_size"] = None
     task = read_task(file, **overrides)
     if isinstance(questions, int) and task.validation_size is not None and task.validation_size < questions:

@@ -17,9 +17,9 @@ from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.strict_yaml import parse_yaml
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.token_filters import TokenFilter
-from rlcredit.evaluation.evaluate_options import COMPLETIONS, TEMPERATURE
+from rlcredit.evaluation.evaluate_options import DEFAULT_COMPLETIONS, DEFAULT_TEMPERATURE
 from rlcredit.evaluation.evaluated_policies import (
-    BASE,
+    BASE_NAME,
     EvaluatedPolicy,
     find_trained_policy,
     make_base_policy,
@@ -41,8 +41,8 @@ def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
     refuse_passwords({name: str(value) for name, value in vars(options).items()})
     sampling, policies = _read_sampling_options(options), _list_evaluated_policies(options)
     names = Counter(file.stem for file in options.tasks)
-    if repeated := [name for name, count in names.items() if count > 1]:
-        raise ValueError(f"--tasks: {repeated[0]} occurs twice, and tasks are named after their files. Rename one.")
+    if duplicates := [name for name, count in names.items() if count > 1]:
+        raise ValueError(f"--tasks: {duplicates[0]} occurs twice, and tasks are named after their files. Rename one.")
     sets = [read_question_set(file, options.questions, options.unsafe_scorers) for file in options.tasks]
     engine = build_engine(options.engine) if options.engine else InProcessEngine(options.batch_size, options.threads)
     return EvaluationRequest(sets, policies, sampling, options.margin, engine)
@@ -51,12 +51,12 @@ def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
 def _read_sampling_options(options: argparse.Namespace) -> SamplingParameters:
     greedy = options.greedy or options.temperature == 0
     TokenFilter(options.top_k, options.top_p, greedy)  # refuses values
-    completions = options.completions or options.k or (1 if greedy else COMPLETIONS)
+    completions = options.completions or options.k or (1 if greedy else DEFAULT_COMPLETIONS)
     return SamplingParameters(
         completions,
         options.k or completions,
         options.max_tokens,
-        options.temperature or (1.0 if greedy else TEMPERATURE),
+        options.temperature or (1.0 if greedy else DEFAULT_TEMPERATURE),
         options.top_p,
         options.top_k,
         greedy,
@@ -66,45 +66,47 @@ def _read_sampling_options(options: argparse.Namespace) -> SamplingParameters:
 
 def _list_evaluated_policies(options: argparse.Namespace) -> list[EvaluatedPolicy]:
     """Return the policies to evaluate, the one that others are compared with first."""
-    who = [_parse_policy_argument(text, options.model) for text in options.trained]
-    if not who and options.model is None:
+    policies = [_parse_policy_argument(text, options.model) for text in options.trained]
+    if not policies and options.model is None:
         raise ValueError("no policy is named. Name one with --ckpt_path, --adapter or --model.")
-    if options.against == BASE:
-        bases = [strip_adapter(each) for each in who] or [make_base_policy(options.model)]
-        models = {str(each.build_policy().path) for each in bases}
+    if options.against == BASE_NAME:
+        bases = [strip_adapter(policy) for policy in policies] or [make_base_policy(options.model)]
+        models = {str(policy.build_policy().path) for policy in bases}
         if len(models) > 1:
             raise ValueError(
                 f"--against base: these policies have several base models, {', '.join(sorted(models))}. Name a path."
             )
-        if not who:
+        if not policies:
             raise ValueError(
                 "--against base: there is no policy to compare with it. Name a --ckpt_path or an --adapter."
             )
-        who.insert(0, bases[0])
+        policies.insert(0, bases[0])
     elif options.against:
-        who.insert(0, _parse_policy_argument(options.against, options.model))
+        policies.insert(0, _parse_policy_argument(options.against, options.model))
     arguments = _parse_model_args(options.model_args)
     return _number_repeated_names(
-        [override_policy_settings(each, arguments) for each in who or [make_base_policy(options.model)]]
+        [override_policy_settings(policy, arguments) for policy in policies or [make_base_policy(options.model)]]
     )
 
 
 def _parse_policy_argument(text: str, model: str | None) -> EvaluatedPolicy:
     """Return the policy of a path, or of ``NAME=PATH``."""
-    name, equals, rest = text.partition("=")
+    name, equals, path = text.partition("=")
     if not equals or "/" in name or Path(text).exists():
         return find_trained_policy(parse_path(text), model)
-    return find_trained_policy(parse_path(rest), model, validate_folder_name("NAME=PATH", name))
+    return find_trained_policy(parse_path(path), model, validate_folder_name("NAME=PATH", name))
 
 
 def _number_repeated_names(policies: Sequence[EvaluatedPolicy]) -> list[EvaluatedPolicy]:
     """Number the names that occur more than once."""
-    seen: Counter[str] = Counter()
-    named = []
-    for each in policies:
-        seen[each.name] += 1
-        named.append(each if seen[each.name] == 1 else replace(each, name=f"{each.name}-{seen[each.name]}"))
-    return named
+    counts: Counter[str] = Counter()
+    numbered_policies = []
+    for policy in policies:
+        counts[policy.name] += 1
+        numbered_policies.append(
+            policy if counts[policy.name] == 1 else replace(policy, name=f"{policy.name}-{counts[policy.name]}")
+        )
+    return numbered_policies
 
 
 def _parse_model_args(texts: Sequence[str]) -> dict[str, Any]:
@@ -121,10 +123,10 @@ def _parse_model_args(texts: Sequence[str]) -> dict[str, Any]:
         if not equals or not key:
             raise ValueError(f"--model_args: {text!r} is not KEY=VALUE.")
         inner = arguments
-        *outer, last = key.split(".")
+        *outer, leaf = key.split(".")
         for name in outer:
             inner = inner.setdefault(name, {})
-        inner[last] = parse_yaml(value, f"--model_args {key}")
+        inner[leaf] = parse_yaml(value, f"--model_args {key}")
     return arguments
 
 
@@ -141,6 +143,6 @@ def parse_device(text: str) -> torch.device:
         raise ValueError(f"--device: expected cpu, cuda or cuda:1, got {text!r}.") from None
     count = torch.cuda.device_count()
     if device.type == "cuda" and (device.index or 0) >= count:
-        shown = f"has {count} of them" if count else "has no GPU that PyTorch can use; say --device cpu"
-        raise ValueError(f"--device: there is no {text}; this machine {shown}.")
+        devices = f"has {count} of them" if count else "has no GPU that PyTorch can use; say --device cpu"
+        raise ValueError(f"--device: there is no {text}; this machine {devices}.")
     return device

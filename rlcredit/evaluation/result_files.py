@@ -32,14 +32,14 @@ def compute_evaluation_results(
     """
     sampling = request.sampling
     names = [policy.name for policy in request.policies]
-    measured = {
-        PolicyTask(name, each.name): measure_policy_accuracy(
-            answers[PolicyTask(name, each.name)], sampling.completions, sampling.ks
+    accuracies = {
+        PolicyTask(name, question_set.name): measure_policy_accuracy(
+            answers[PolicyTask(name, question_set.name)], sampling.completions, sampling.ks
         )
-        for each in request.sets
+        for question_set in request.sets
         for name in names
     }
-    return EvaluationResults(measured, compare_policies(measured, names, request.margin) if len(names) > 1 else [])
+    return EvaluationResults(accuracies, compare_policies(accuracies, names, request.margin) if len(names) > 1 else [])
 
 
 def write_evaluation_files(
@@ -60,12 +60,14 @@ def write_evaluation_files(
 
     """
     tasks = {
-        each.name: {name: scores.to_dict() for (name, task), scores in results.measured.items() if task == each.name}
-        for each in request.sets
+        question_set.name: {
+            name: scores.to_dict() for (name, task), scores in results.measured.items() if task == question_set.name
+        }
+        for question_set in request.sets
     }
     content = {
         "results": tasks,
-        "comparisons": [each.to_dict() for each in results.compared],
+        "comparisons": [comparison.to_dict() for comparison in results.compared],
         "margin": request.margin,
         "drawing": asdict(request.sampling),
         "settings": request.settings(),
@@ -87,11 +89,18 @@ def iterate_answer_rows(
         answers: All answers of the evaluation.
 
     """
-    for each in request.sets:
-        prompts = each.task.held_out_prompts(0, each.size)
-        asked = dict(zip(prompts.numbers, zip(prompts.questions, prompts.examples, strict=True), strict=True))
+    for question_set in request.sets:
+        prompts = question_set.task.held_out_prompts(0, question_set.size)
+        prompts_by_number = dict(
+            zip(prompts.numbers, zip(prompts.questions, prompts.examples, strict=True), strict=True)
+        )
         for policy in request.policies:
-            for answer in answers[PolicyTask(policy.name, each.name)]:
-                prompt, example = asked[answer["question"]]
-                question = {"policy": policy.name, "task": each.name, "prompt": prompt, "reference": example.reference}
+            for answer in answers[PolicyTask(policy.name, question_set.name)]:
+                prompt, example = prompts_by_number[answer["question"]]
+                question = {
+                    "policy": policy.name,
+                    "task": question_set.name,
+                    "prompt": prompt,
+                    "reference": example.reference,
+                }
                 yield {**question, **answer}

@@ -18,12 +18,12 @@ from rlcredit.policy.model_loading import find_embedded_policy
 from rlcredit.record.artifacts import find_run_folder, publish_file
 from rlcredit.training.module import PolicyModule
 
-NAME = "README.md"
+CARD_NAME = "README.md"
 
-SHOWN = ("stack", "loss", "task", "optimizer", "completions", "max_tokens", "temperature")
+CARD_PARAMETERS = ("stack", "loss", "task", "optimizer", "completions", "max_tokens", "temperature")
 """Parameters of a run that the card names."""
 
-CARD = """---
+CARD_TEMPLATE = """---
 {header}
 ---
 
@@ -68,9 +68,15 @@ def render_adapter_card(
     if not find_embedded_policy(path) and not Path(path).exists():  # of a hub
         header.insert(1, f"base_model: {path}")
     base = f"`{path}`, embedded in rlcredit" if find_embedded_policy(path) else f"`{path}`"
-    made = ", ".join(f"{key.removeprefix('version.')} {value}" for key, value in versions.items())
-    facts = {"base": base, "run": name, "steps": step, **{key: parameters.get(key) for key in SHOWN}, "made with": made}
-    return CARD.format(
+    origin = ", ".join(f"{key.removeprefix('version.')} {value}" for key, value in versions.items())
+    facts = {
+        "base": base,
+        "run": name,
+        "steps": step,
+        **{key: parameters.get(key) for key in CARD_PARAMETERS},
+        "made with": origin,
+    }
+    return CARD_TEMPLATE.format(
         header="\n".join(header),
         name=name,
         facts=Table(("", ""), [(key, str(value)) for key, value in facts.items()]).to_markdown(),
@@ -100,24 +106,24 @@ class SaveAdapter(Callback):
         """
         assert isinstance(pl_module, PolicyModule)
         path = find_run_folder(trainer).adapter
-        unfinished = path.with_name(f"{path.name}.part")
-        shutil.rmtree(unfinished, ignore_errors=True)
+        part_folder = path.with_name(f"{path.name}.part")
+        shutil.rmtree(part_folder, ignore_errors=True)
         try:
             policy = pl_module.policy
-            policy.save_adapter(unfinished)
-            policy.save_tokenizer(unfinished)
-            described = (
+            policy.save_adapter(part_folder)
+            policy.save_tokenizer(part_folder)
+            details = (
                 policy.path,
                 policy.location,
                 trainer.global_step,
                 self.identity.parameters,
                 read_code_versions(),
             )
-            (unfinished / NAME).write_text(render_adapter_card(self.identity.name, *described), encoding="utf-8")
+            (part_folder / CARD_NAME).write_text(render_adapter_card(self.identity.name, *details), encoding="utf-8")
             shutil.rmtree(path, ignore_errors=True)
-            os.replace(unfinished, path)
+            os.replace(part_folder, path)
         except (OSError, SafetensorError) as error:
             raise StorageUnavailable(f"The adapter cannot be written to {path} ({error}). Make room.") from error
         finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            shutil.rmtree(part_folder, ignore_errors=True)
         publish_file(trainer, path, "adapter")

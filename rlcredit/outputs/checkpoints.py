@@ -122,9 +122,9 @@ class Checkpoints(DeferredCheckpoint):
         if self._saved_here and self._owed_at is not None and self._owed_at == trainer.global_step:
             self.current_score = self.best_model_score  # which Lightning does not restore
             self.overwrite_best(trainer)  # the newest: what is monitored is the step
-        last = Path(str(self.dirpath)) / LAST_CHECKPOINT
-        if self.save_last and self._saved_here and not _is_same_file(last, self.best_model_path):
-            self.link_checkpoint(self.best_model_path, str(last))
+        link = Path(str(self.dirpath)) / LAST_CHECKPOINT
+        if self.save_last and self._saved_here and not _is_same_file(link, self.best_model_path):
+            self.link_checkpoint(self.best_model_path, str(link))
 
     def save_if_due(self, trainer: Trainer) -> None:
         """Save if a checkpoint is due after the previous step."""
@@ -153,19 +153,19 @@ class Checkpoints(DeferredCheckpoint):
     @rank_zero_only
     def link_checkpoint(self, path: str, link: str) -> None:
         """Link ``last.ckpt`` to the newest checkpoint atomically."""
-        named, unfinished = Path(link), Path(f"{link}.part")
-        unfinished.unlink(missing_ok=True)
+        link_path, part_file = Path(link), Path(f"{link}.part")
+        part_file.unlink(missing_ok=True)
         try:
-            os.link(path, unfinished)
+            os.link(path, part_file)
         except OSError:  # some file systems have no hard links
-            shutil.copyfile(path, unfinished)
-        os.replace(unfinished, named)
-        unfinished.unlink(missing_ok=True)  # a rename between two names of one file does nothing
-        sync_folder(named.parent)
+            shutil.copyfile(path, part_file)
+        os.replace(part_file, link_path)
+        part_file.unlink(missing_ok=True)  # a rename between two names of one file does nothing
+        sync_folder(link_path.parent)
 
 
-def _is_same_file(path: Path, other: str) -> bool:
-    return path.exists() and path.samefile(other)
+def _is_same_file(path: Path, target: str) -> bool:
+    return path.exists() and path.samefile(target)
 
 
 def _raise_hidden_signal(error: BaseException) -> None:

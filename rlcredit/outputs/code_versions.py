@@ -4,12 +4,15 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-PACKAGES = ("torch", "lightning", "transformers", "peft", "mlflow")
+VERSIONED_PACKAGES = ("torch", "lightning", "transformers", "peft", "mlflow")
 
 
 def read_code_versions() -> dict[str, str]:
     """Return the commit of this source tree and the versions of the packages that it uses."""
-    return {"git_commit": read_git_commit(), **{f"version.{package}": version(package) for package in PACKAGES}}
+    return {
+        "git_commit": read_git_commit(),
+        **{f"version.{package}": version(package) for package in VERSIONED_PACKAGES},
+    }
 
 
 def read_git_commit() -> str:

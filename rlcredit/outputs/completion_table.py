@@ -35,8 +35,8 @@ class CompletionTable(Callback):
             return
         assert isinstance(pl_module, PolicyModule)
         records = list(self.records(batch, pl_module))
-        here = find_run_folder(trainer)
-        publish_table(trainer, here.completions_file(batch.step).relative_to(here.path).as_posix(), records)
+        folder = find_run_folder(trainer)
+        publish_table(trainer, folder.completions_file(batch.step).relative_to(folder.path).as_posix(), records)
 
     def records(self, rollout: Rollout, module: PolicyModule) -> Iterator[dict[str, Any]]:
         """Yield one record per chosen completion."""

@@ -11,7 +11,7 @@ from rlcredit.credit.heatmap import credit_heatmap
 from rlcredit.credit.rollout import Rollout
 from rlcredit.record.artifacts import find_run_folder, is_last_step, publish_text
 
-COMPLETIONS = 8
+HEATMAP_COMPLETIONS = 8
 """Completions on the page; with the shipped policies it takes some 60 kB."""
 
 
@@ -31,6 +31,6 @@ class FinalHeatmap(Callback):
         heatmap = load_operator("CreditHeatmap")
         if any(isinstance(callback, heatmap) for callback in read_callbacks(trainer)):
             return
-        here = find_run_folder(trainer)
-        name = here.heatmap_file(batch.step).relative_to(here.path).as_posix()
-        publish_text(trainer, name, credit_heatmap(batch, completions=COMPLETIONS))
+        folder = find_run_folder(trainer)
+        name = folder.heatmap_file(batch.step).relative_to(folder.path).as_posix()
+        publish_text(trainer, name, credit_heatmap(batch, completions=HEATMAP_COMPLETIONS))

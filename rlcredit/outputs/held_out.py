@@ -61,21 +61,21 @@ class HeldOutVerdicts(Callback):
         rows = self._of_all_processes()
         if not trainer.is_global_zero:
             return
-        logged = trainer.callback_metrics.items()
+        metrics = trainer.callback_metrics.items()
         verdicts = {
-            each.name: _collect_set_verdicts(each, of)
-            for each, of in zip(_list_held_out_sets(trainer), rows, strict=True)
+            held_out_set.name: _collect_set_verdicts(held_out_set, set_rows)
+            for held_out_set, set_rows in zip(_list_held_out_sets(trainer), rows, strict=True)
         }
-        counted = cast("PolicyModule", pl_module).state.token_counts
+        costs = cast("PolicyModule", pl_module).state.token_counts
         outcome = {
             "step": trainer.global_step,
-            **({"tokens": asdict(counted)} if counted else {}),
-            "metrics": {name: float(value) for name, value in logged if name.startswith("val/")},
+            **({"tokens": asdict(costs)} if costs else {}),
+            "metrics": {name: float(value) for name, value in metrics if name.startswith("val/")},
             **verdicts.pop("", {"numbers": [], "questions_sha256": _hash_questions([]), "right": []}),
             **({"sets": verdicts} if verdicts else {}),
         }
-        here = find_run_folder(trainer)
-        name = here.evaluation_file(trainer.global_step).relative_to(here.path).as_posix()
+        folder = find_run_folder(trainer)
+        name = folder.evaluation_file(trainer.global_step).relative_to(folder.path).as_posix()
         publish_text(trainer, name, json.dumps(outcome))
 
     def _of_all_processes(self) -> list[dict[int, list[int]]]:
@@ -90,14 +90,14 @@ def _list_held_out_sets(trainer: Trainer) -> list[HeldOutSet]:
     return read_datamodule(trainer).held_out_sets
 
 
-def _collect_set_verdicts(asked: HeldOutSet, rows: dict[int, list[int]]) -> dict[str, Any]:
+def _collect_set_verdicts(question_set: HeldOutSet, rows: dict[int, list[int]]) -> dict[str, Any]:
     """Return the questions of one set in the order of their numbers."""
-    ordered = dict(sorted(rows.items()))
-    digest = _hash_questions(asked.task.held_out_set)
-    return {"numbers": list(ordered), "questions_sha256": digest, "right": list(ordered.values())}
+    verdicts = dict(sorted(rows.items()))
+    digest = _hash_questions(question_set.task.held_out_set)
+    return {"numbers": list(verdicts), "questions_sha256": digest, "right": list(verdicts.values())}
 
 
-DESCRIPTION = "mlflow.note.content"
+DESCRIPTION_TAG = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run."""
 
 Evaluation = tuple[int, Mapping[str, float]]
@@ -116,16 +116,16 @@ class HeldOutSummary(Callback):
         """Replace tags and description."""
         if trainer.sanity_checking:
             return
-        logged = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
-        folder, latest = find_run_folder(trainer), (trainer.global_step, logged)
-        earlier = [step for step in folder.evaluated_steps() if step < trainer.global_step]
-        first = [(step, json.loads(folder.evaluation_file(step).read_text("utf-8"))["metrics"]) for step in earlier[:1]]
+        metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
+        folder, latest = find_run_folder(trainer), (trainer.global_step, metrics)
+        steps = [step for step in folder.evaluated_steps() if step < trainer.global_step]
+        start = [(step, json.loads(folder.evaluation_file(step).read_text("utf-8"))["metrics"]) for step in steps[:1]]
         publish_tags(
             trainer,
             {
                 "held_out.step": str(latest[0]),
-                **_make_held_out_tags(logged),
-                DESCRIPTION: render_held_out_table([*first, latest]),
+                **_make_held_out_tags(metrics),
+                DESCRIPTION_TAG: render_held_out_table([*start, latest]),
             },
         )
 
@@ -163,15 +163,17 @@ def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:
     """
     names = [name for name in evaluations[-1][1] if "pass_at_" in name]
     rows = [
-        (f"{step} steps", *(render_held_out_value(name, logged) if name in logged else "" for name in names))
-        for step, logged in evaluations
+        (f"{step} steps", *(render_held_out_value(name, metrics) if name in metrics else "" for name in names))
+        for step, metrics in evaluations
     ]
     return Table(("held out after", *(name.removeprefix("val/") for name in names)), rows).to_markdown()
 
 
-def _make_held_out_tags(logged: Mapping[str, float]) -> dict[str, str]:
-    named = {name.removeprefix("val/").replace("/", "."): value for name, value in logged.items() if "pass_at_" in name}
-    return {f"held_out.{name}": f"{value:.4f}" for name, value in named.items()}
+def _make_held_out_tags(metrics: Mapping[str, float]) -> dict[str, str]:
+    results = {
+        name.removeprefix("val/").replace("/", "."): value for name, value in metrics.items() if "pass_at_" in name
+    }
+    return {f"held_out.{name}": f"{value:.4f}" for name, value in results.items()}
 
 
 class FinalEvaluation(Callback):

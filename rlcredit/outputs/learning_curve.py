@@ -40,7 +40,8 @@ class LearningCurve(Callback):
         batches = [point for point in read_metric_points(record, "train/solve_rate") if point[0] % updates == 0]
         task = cast("Task", read_datamodule(trainer))
         held_out = {
-            asked.name: read_metric_points(record, asked.name_metric("pass_at_1")) for asked in task.held_out_sets
+            held_out_set.name: read_metric_points(record, held_out_set.name_metric("pass_at_1"))
+            for held_out_set in task.held_out_sets
         }
         with warn_on_write_error(path):
             path.unlink(missing_ok=True)  # it may be a link, of a copy of the folder for example
@@ -50,8 +51,8 @@ class LearningCurve(Callback):
 
 def read_metric_points(record: Path, name: str) -> Points:
     """Return the steps and values of a metric from a run's record."""
-    logged = (entry for entry, _ in read_journal_entries(record) if name in entry.get("metrics", {}))
-    return [(entry["step"], entry["metrics"][name]) for entry in logged]
+    entries = (entry for entry, _ in read_journal_entries(record) if name in entry.get("metrics", {}))
+    return [(entry["step"], entry["metrics"][name]) for entry in entries]
 
 
 def draw_learning_curve(batches: Points, held_out: Mapping[str, Points], title: str, path: Path) -> None:

@@ -17,10 +17,10 @@ from rlcredit.record.artifacts import write_waiting_texts
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
-MOST = 300
+MAX_PARAMETERS = 300
 """Parameters of a run; its whole configuration is an artifact."""
 
-TWICE = frozenset(
+REPEATED_PARAMETERS = frozenset(
     [
         *("sampling.completions", "sampling.max_tokens", "sampling.temperature"),
         *("task.prompts_per_step", "task.seed", "trainer.max_steps", "updates_per_rollout", "minibatches"),
@@ -30,7 +30,7 @@ TWICE = frozenset(
 
 
 def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
-    """Return what distinguishes a run, by dotted names such as ``optimizer.lr``, ``GTPO.beta`` and ``task.name``.
+    """Return the parameters that distinguish a run, by dotted names such as ``optimizer.lr`` and ``task.name``.
 
     These are numbers, words and short lists: all arguments of operators and of the loss, and of everything else those
     that differ from their defaults; the whole configuration is an artifact. A second operator of one class is
@@ -43,8 +43,8 @@ def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) 
 
     """
     optimizer = module.optimizer([torch.nn.Parameter(torch.zeros(1))])
-    own = {name: optimizer.defaults.get(name) for name in inspect.signature(type(optimizer)).parameters}
-    named: dict[str, Any] = {
+    settings = {name: optimizer.defaults.get(name) for name in inspect.signature(type(optimizer)).parameters}
+    objects: dict[str, Any] = {
         "policy": module.policy,
         "sampling": module.sampling,
         "validation": module.validation,
@@ -53,22 +53,22 @@ def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) 
     }
     flat = {
         "optimizer.class": type(optimizer).__name__,
-        **dict(_flatten_arguments("optimizer", optimizer, values=own)),
+        **dict(_flatten_arguments("optimizer", optimizer, values=settings)),
         "optimizer.lr": optimizer.defaults["lr"],
         "scheduler.class": type(module.scheduler(optimizer)).__name__ if module.scheduler else None,
         "trainer.precision": None if trainer.precision == "32-true" else trainer.precision,
         "trainer.gradient_clip_val": trainer.gradient_clip_val,
     }
-    for prefix, thing in named.items():
+    for prefix, thing in objects.items():
         flat |= dict(_flatten_arguments(prefix, thing, defaults=prefix == "loss"))
-    flat = {name: value for name, value in flat.items() if value not in (None, "") and name not in TWICE}
+    flat = {name: value for name, value in flat.items() if value not in (None, "") and name not in REPEATED_PARAMETERS}
     counts: dict[str, int] = {}
     for operator in select_operators(read_callbacks(trainer)):
         label = type(operator).__name__
         counts[label] = counts.get(label, 0) + 1
         label = label if counts[label] == 1 else f"{label}_{counts[label]}"
         flat |= dict(_flatten_arguments(label, operator, defaults=True))
-    return dict(list(flat.items())[:MOST])
+    return dict(list(flat.items())[:MAX_PARAMETERS])
 
 
 def _flatten_arguments(
@@ -86,7 +86,9 @@ def _flatten_arguments(
     if prefix in ("loss", "task") or ("." in prefix and not prefix.startswith("policy.")):
         yield f"{prefix}.class", type(thing).__name__
     inits = [cls.__init__ for cls in type(thing).__mro__ if "__init__" in vars(cls) and cls.__module__ != "builtins"]
-    arguments = {name: each for init in reversed(inits) for name, each in inspect.signature(init).parameters.items()}
+    arguments = {
+        name: parameter for init in reversed(inits) for name, parameter in inspect.signature(init).parameters.items()
+    }
     values = {name: getattr(thing, name) for name in arguments if hasattr(thing, name)} if values is None else values
     for name, argument in arguments.items():
         if name in values and (defaults or not _is_default(values[name], argument.default)):

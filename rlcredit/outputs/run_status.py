@@ -33,28 +33,28 @@ class RunStatus(Callback):
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Store the held-out result, and subtract the validation's time from the step's."""
-        spent = time.perf_counter() - self.validating
-        self.last = None if self.last is None else self.last + spent
-        first = cast("Task", read_datamodule(trainer)).held_out_sets[0]
-        held_out = float(trainer.callback_metrics[first.name_metric("pass_at_1")])
-        self.latest.update(held_out=held_out, validation_seconds=spent)
+        duration = time.perf_counter() - self.validating
+        self.last = None if self.last is None else self.last + duration
+        held_out_set = cast("Task", read_datamodule(trainer)).held_out_sets[0]
+        held_out = float(trainer.callback_metrics[held_out_set.name_metric("pass_at_1")])
+        self.latest.update(held_out=held_out, validation_seconds=duration)
         self._write(trainer)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Store the step."""
-        now = time.perf_counter()
-        self.seconds += [] if self.last is None else [now - self.last]
+        clock = time.perf_counter()
+        self.seconds += [] if self.last is None else [clock - self.last]
         if self.last is not None or batch.update + 1 == pl_module.updates_per_rollout:
-            self.last = now
+            self.last = clock
         self.latest["solve_rate"] = float(trainer.callback_metrics["train/solve_rate"])
         self._write(trainer)
 
     @rank_zero_only
     def _write(self, trainer: Trainer) -> None:
-        timed = statistics.fmean(self.seconds) if self.seconds else None
-        status = {"step": trainer.global_step, "steps": trainer.max_steps, "step_seconds": timed, **self.latest}
+        mean_seconds = statistics.fmean(self.seconds) if self.seconds else None
+        status = {"step": trainer.global_step, "steps": trainer.max_steps, "step_seconds": mean_seconds, **self.latest}
         path = find_run_folder(trainer).status
         with warn_on_write_error(path):
             replace_file(path, json.dumps(status))  # not synced to the disk: it is of interest only while the run lives

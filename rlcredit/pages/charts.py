@@ -5,16 +5,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-WIDTH, HEIGHT = 560, 250
+CHART_WIDTH, CHART_HEIGHT = 560, 250
 """Size of a chart of curves, in its own units."""
 
-LEFT, RIGHT, TOP, BOTTOM = 44, 430, 22, 210
+CHART_LEFT, CHART_RIGHT, CHART_TOP, CHART_BOTTOM = 44, 430, 22, 210
 """Edges of what is drawn in it; names of the curves stand to the right."""
 
-LINE = 15
+LABEL_DISTANCE = 15
 """Least distance between the names of two curves."""
 
-AIR = 0.04
+SCALE_MARGIN = 0.04
 """Share of a scale that is left free at each end."""
 
 
@@ -29,8 +29,9 @@ def choose_tick_values(low: float, high: float, count: int = 5) -> list[float]:
     rough = max(high - low, 1e-9) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(place * step, 10) for place in range(first, last + 1)]
+    start = math.ceil(low / step - 1e-9)
+    end = math.floor(high / step + 1e-9)
+    return [round(place * step, 10) for place in range(start, end + 1)]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class StripScale:
         """
         finite = [0.0, *(value for value in values if math.isfinite(value))]
         low, high = min(finite), max(finite)
-        air = AIR * (high - low) / (1 - 2 * AIR) or 1.0
+        air = SCALE_MARGIN * (high - low) / (1 - 2 * SCALE_MARGIN) or 1.0
         return cls(low - air, high + air)
 
     def place(self, value: float) -> float:
@@ -123,11 +124,11 @@ class CurveChart:
     curves: Sequence[DrawnCurve]
     across: Sequence[tuple[float, str]]
     upward: Sequence[tuple[float, str]]
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = RIGHT
-    bottom: int = BOTTOM
+    width: int = CHART_WIDTH
+    height: int = CHART_HEIGHT
+    left: int = CHART_LEFT
+    right: int = CHART_RIGHT
+    bottom: int = CHART_BOTTOM
 
     @property
     def names(self) -> list[str]:
@@ -152,20 +153,20 @@ def draw_curve_chart(curves: Mapping[str, Sequence[Sequence[float]]]) -> CurveCh
     low, high = min(point[2] for point in points), max(point[3] for point in points)
 
     def across(value: float) -> float:
-        return round(LEFT + (RIGHT - LEFT) * (value - start) / ((end - start) or 1), 1)
+        return round(CHART_LEFT + (CHART_RIGHT - CHART_LEFT) * (value - start) / ((end - start) or 1), 1)
 
     def upward(value: float) -> float:
-        return round(BOTTOM - (BOTTOM - TOP) * (value - low) / ((high - low) or 1), 1)
+        return round(CHART_BOTTOM - (CHART_BOTTOM - CHART_TOP) * (value - low) / ((high - low) or 1), 1)
 
     heights = _spread_labels([upward(curve[-1][1]) + 4 for curve in curves.values()])
-    drawn = [
+    svg_curves = [
         DrawnCurve(
             name,
             " ".join(f"{across(x)},{upward(mean)}" for x, mean, _, _ in curve),
             " ".join(
                 [
-                    *(f"{across(x)},{upward(least)}" for x, _, least, _ in curve),
-                    *(f"{across(x)},{upward(most)}" for x, _, _, most in reversed(curve)),
+                    *(f"{across(x)},{upward(bottom)}" for x, _, bottom, _ in curve),
+                    *(f"{across(x)},{upward(top)}" for x, _, _, top in reversed(curve)),
                 ]
             ),
             height,
@@ -173,7 +174,7 @@ def draw_curve_chart(curves: Mapping[str, Sequence[Sequence[float]]]) -> CurveCh
         for (name, curve), height in zip(curves.items(), heights, strict=True)
     ]
     return CurveChart(
-        drawn,
+        svg_curves,
         [(across(value), f"{value:g}") for value in choose_tick_values(start, end)],
         [(upward(value), f"{value:g}") for value in choose_tick_values(low, high)],
     )
@@ -183,6 +184,6 @@ def _spread_labels(heights: Sequence[float]) -> list[float]:
     """Return heights in the same order with at least a line between them."""
     spread = list(heights)
     order = sorted(range(len(spread)), key=lambda place: spread[place])
-    for above, below in itertools.pairwise(order):
-        spread[below] = max(spread[below], spread[above] + LINE)
+    for upper_label, lower_label in itertools.pairwise(order):
+        spread[lower_label] = max(spread[lower_label], spread[upper_label] + LABEL_DISTANCE)
     return [round(height, 1) for height in spread]

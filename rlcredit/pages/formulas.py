@@ -26,11 +26,11 @@ def render_formula(latex: str) -> str:
 
     """
     try:
-        drawn = convert_to_element(latex, display="block")
+        math_element = convert_to_element(latex, display="block")
     except Exception:  # noqa: BLE001  (the library's errors have no common class: StopIteration is one)
-        drawn = None
-    if drawn is None or any(REFUSED_ATTRIBUTES & element.attrib.keys() for element in drawn.iter()):
+        math_element = None
+    if math_element is None or any(REFUSED_ATTRIBUTES & element.attrib.keys() for element in math_element.iter()):
         return f"<pre>{html.escape(latex)}</pre>"
-    for element in drawn.iter():
+    for element in math_element.iter():
         element.text = html.unescape(element.text or "")
-    return ElementTree.tostring(drawn, encoding="unicode")
+    return ElementTree.tostring(math_element, encoding="unicode")

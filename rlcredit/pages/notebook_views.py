@@ -45,8 +45,8 @@ def render_credit_rows(title: str, rows: Sequence[tuple[str, Sequence[tuple[str,
     largest = max((abs(credit) for _, tokens in rows for _, credit in tokens), default=0.0) or 1.0
     lines = []
     for label, tokens in rows:
-        coloured = "".join(_render_token(text, credit, largest) for text, credit in tokens)
-        cells = f'<td style="text-align:left">{html.escape(label)}</td><td style="text-align:left">{coloured}</td>'
+        spans = "".join(_render_token(text, credit, largest) for text, credit in tokens)
+        cells = f'<td style="text-align:left">{html.escape(label)}</td><td style="text-align:left">{spans}</td>'
         lines.append(f"<tr>{cells}</tr>")
     return f"<p>{html.escape(title)}</p><table>{''.join(lines)}</table><p>{html.escape(legend)}</p>"
 

@@ -46,7 +46,7 @@ def format_difference_interval(interval: Sequence[float] | None) -> str:
     return f"{format_signed_points(low)} to {format_signed_points(high)}" if high - low > 1e-9 else "all alike"
 
 
-def format_points_apart(difference: float, low: float, high: float, other: str) -> str:
+def format_points_apart(difference: float, low: float, high: float, reference: str) -> str:
     """Format how far something ends from another, in points, as one says it.
 
     Example:
@@ -63,13 +63,13 @@ def format_points_apart(difference: float, low: float, high: float, other: str) 
         return "level" if round(value, 1) == 0 else f"{abs(value):.1f} {'above' if value > 0 else 'below'}"
 
     level = round(difference, 1) == 0
-    where = f"level with {other}" if level else side(difference).replace(" ", " points ") + f" {other}"
+    distance = f"level with {reference}" if level else side(difference).replace(" ", " points ") + f" {reference}"
     if round(low, 1) == round(high, 1) == 0:
-        return where
+        return distance
     if round(low, 1) * round(high, 1) > 0:
         near, far = sorted((abs(low), abs(high)))
-        return f"{where} ({near:.1f} to {far:.1f})"
-    return f"{where} (from {side(low)} to {side(high)})"
+        return f"{distance} ({near:.1f} to {far:.1f})"
+    return f"{distance} (from {side(low)} to {side(high)})"
 
 
 def format_with_interval(estimate: float, low: float, high: float, form: str) -> str:

@@ -6,7 +6,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, sel
 
 from rlcredit.base.text_escaping import escape_markdown
 
-SHARED = Path(__file__).parent
+TEMPLATE_FOLDER = Path(__file__).parent
 """Folder of the layout, the style, the tables and the scripts that pages share."""
 
 
@@ -18,7 +18,7 @@ def load_page_template(path: Path) -> Template:
 
     """
     templates = Environment(
-        loader=FileSystemLoader((path.parent, SHARED)),
+        loader=FileSystemLoader((path.parent, TEMPLATE_FOLDER)),
         autoescape=select_autoescape(["html"]),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -70,7 +70,7 @@ class Table:
         """Heads of the columns that need an explanation, with it."""
         return {column: self.terms[column] for column in self.columns if column in self.terms}
 
-    def without_columns(self, dropped: Collection[str]) -> "Table":
+    def without_columns(self, names: Collection[str]) -> "Table":
         """Return the table without some columns.
 
         Example:
@@ -78,9 +78,9 @@ class Table:
             [('x', '2')]
 
         """
-        kept = [place for place, column in enumerate(self.columns) if column not in dropped]
-        rows = [tuple(row[place] for place in kept) for row in self.rows]
-        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
+        places = [place for place, column in enumerate(self.columns) if column not in names]
+        rows = [tuple(row[place] for place in places) for row in self.rows]
+        return replace(self, columns=tuple(self.columns[place] for place in places), rows=rows)
 
     def without_empty_columns(self, empty: str) -> "Table":
         """Return the table without the columns in which every row has nothing, as long as there are rows."""
@@ -96,8 +96,8 @@ class Table:
 
         """
         columns = list(zip(*self.rows, strict=True)) if len(self.rows) > 1 else []
-        named = list(zip(self.columns, columns, strict=False))[1:]
-        return {name: str(cells[0]) for name, cells in named if len(set(cells)) == 1}
+        pairs = list(zip(self.columns, columns, strict=False))[1:]
+        return {name: str(cells[0]) for name, cells in pairs if len(set(cells)) == 1}
 
     def is_text(self, place: int) -> bool:
         """Whether a column is aligned to the left."""
@@ -129,16 +129,16 @@ class Table:
         """
         lines = [self.columns, *self.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        aligned = (
+        aligned_rows = (
             [
                 cell.ljust(width) if self.is_text(place) else cell.rjust(width)
                 for place, (cell, width) in enumerate(zip(line, widths, strict=True))
             ]
             for line in lines
         )
-        return "\n".join("   ".join(cells).rstrip() for cells in aligned)
+        return "\n".join("   ".join(cells).rstrip() for cells in aligned_rows)
 
 
 def _format_markdown_row(cells: Sequence[str]) -> str:
-    escaped = (cell.replace("|", "\\|") for cell in cells)
-    return "|" + "".join(f" {cell} |" if cell else " |" for cell in escaped)
+    texts = (cell.replace("|", "\\|") for cell in cells)
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in texts)

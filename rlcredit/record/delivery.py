@@ -8,22 +8,22 @@ from collections.abc import Iterator
 from rlcredit.base.messages import print_message, rearm_warning, warn_once
 from rlcredit.record.destination import MLflowDestination
 from rlcredit.record.journal import Entry, read_journal_entries
-from rlcredit.record.mlflow_run import BATCH, MLflowRun, Point, clean_mlflow_name
+from rlcredit.record.mlflow_run import METRICS_PER_REQUEST, MLflowRun, Point, clean_mlflow_name
 from rlcredit.record.tracker_refusals import TrackerRefusal, describe_tracker_trouble, find_tracker_refusal
 from rlcredit.run_folder.layout import RunFolder
 
-PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+RETRY_PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds before MLflow is tried again, after the first failure, the second, and so on."""
 
-TROUBLED = 8.0
+TROUBLED_PATIENCE = 8.0
 """Seconds that a run waits at its end for an MLflow that has failed."""
 
-SILENCE = 30.0
+MAX_SILENCE = 30.0
 """Seconds that a run waits at its end for an MLflow from which nothing has come in that time."""
 
-KIND = "delivery"
+DELIVERY_WARNING = "delivery"
 
-EPOCH = "epoch"
+EPOCH_METRIC = "epoch"
 """A metric that Lightning adds to every step; it says how often a run has gone through its questions, and hides others.
 """
 
@@ -55,15 +55,15 @@ class RecordDelivery:
             TrackerRefusal: it will never be taken like this, neither by the run in MLflow nor by a new one.
 
         """
-        known = self.store is not None
+        was_connected = self.store is not None
         try:
             self._send_new_entries()
         except Exception as error:
-            if (why := find_tracker_refusal(error)) is None:
+            if (reason := find_tracker_refusal(error)) is None:
                 raise
             self.store, self.place = None, 0  # somebody may have deleted the run: look again what there is
-            if not known:
-                raise TrackerRefusal(why) from error
+            if not was_connected:
+                raise TrackerRefusal(reason) from error
             self.send_new_entries()
 
     def _send_new_entries(self) -> None:
@@ -74,7 +74,7 @@ class RecordDelivery:
         place = self.place
         for entry, place in read_journal_entries(self.folder.record, self.place):
             points += self._select_new_points(entry, waiting)
-            if len(points) >= BATCH or "metrics" not in entry:
+            if len(points) >= METRICS_PER_REQUEST or "metrics" not in entry:
                 self._send(points, entry, place)
                 points, self.place = [], place  # only now: what fails is read again
         self._send(points, {}, place)
@@ -87,12 +87,12 @@ class RecordDelivery:
 
     def _open_mlflow_run(self) -> MLflowRun:
         store = MLflowRun(self.to)
-        held, former = store.list_points(), self.to.run_id
+        points, former = store.list_points(), self.to.run_id
         self._note_arrival()
-        ahead = held is not None and not held <= set(self._list_recorded_points())
-        if ahead and former is not None:
+        is_ahead = points is not None and not points <= set(self._list_recorded_points())
+        if is_ahead and former is not None:
             self.to.removes.append(former)
-        if held is None or ahead:
+        if points is None or is_ahead:
             if former is not None or self.to.key is None:
                 self.to.run_id, self.to.key = None, uuid.uuid4().hex
             self._save_destination()  # if the id of the new run is lost, it is found by this key
@@ -105,7 +105,7 @@ class RecordDelivery:
                 finish(run_id)
                 run_ids.remove(run_id)
         self._save_destination()
-        self.held = held if held is not None and not ahead else set()
+        self.held = points if points is not None and not is_ahead else set()
         return store
 
     def _list_recorded_points(self) -> Iterator[Point]:
@@ -116,7 +116,7 @@ class RecordDelivery:
         """Return the points of a line that MLflow does not hold yet and that are not in ``waiting``; add them there."""
         points = []
         for name, value in entry.get("metrics", {}).items():
-            if name == EPOCH:
+            if name == EPOCH_METRIC:
                 continue
             point = (clean_mlflow_name(name), entry["step"])
             if point not in self.held and point not in waiting:
@@ -189,14 +189,14 @@ class DeliveryThread(threading.Thread):
                 return
             except Exception as error:  # noqa: BLE001  (whatever a tracker or its database may raise, training goes on)
                 self._report_failure(error)
-                self._pause_delivery(PAUSES[min(failures, len(PAUSES) - 1)])
+                self._pause_delivery(RETRY_PAUSES[min(failures, len(RETRY_PAUSES) - 1)])
                 failures += 1
             else:
                 if failures:
                     print_message(
                         f"MLflow at {self.delivery.to.shown_address} accepts the record again; nothing is missing."
                     )
-                    rearm_warning(KIND)
+                    rearm_warning(DELIVERY_WARNING)
                 failures, self.trouble = 0, None
 
     def close(self, status: str, patience: float) -> bool:
@@ -206,14 +206,14 @@ class DeliveryThread(threading.Thread):
         deadline, began = time.monotonic() + patience, time.monotonic()
         while not (self.done.wait(0.1) or self.refused) and time.monotonic() < deadline:
             silent = time.monotonic() - max(began, self.delivery.moved)
-            if silent > SILENCE or (self.trouble and time.monotonic() - began > TROUBLED):
+            if silent > MAX_SILENCE or (self.trouble and time.monotonic() - began > TROUBLED_PATIENCE):
                 break
         return self.done.is_set()
 
-    def _give_up(self, refused: TrackerRefusal) -> None:
+    def _give_up(self, refusal: TrackerRefusal) -> None:
         record = self.delivery.folder.record
         print_message(
-            f"warning: MLflow at {self.delivery.to.shown_address} refuses this run: {refused}. "
+            f"warning: MLflow at {self.delivery.to.shown_address} refuses this run: {refusal}. "
             f"The run goes on; {record} keeps everything."
         )
         self.refused = True
@@ -224,7 +224,7 @@ class DeliveryThread(threading.Thread):
         warn_once(
             f"MLflow at {self.delivery.to.shown_address} does not accept the record of this run ({self.trouble}). "
             f"The run goes on; {record} keeps everything and is delivered as soon as it can be.",
-            KIND,
+            DELIVERY_WARNING,
         )
 
     def _pause_delivery(self, pause: float) -> None:

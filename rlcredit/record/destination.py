@@ -1,5 +1,6 @@
 """Where a record is delivered, and how much of it has arrived."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -7,34 +8,17 @@ import shlex
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rlcredit.base.files import replace_file
-from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch
+from rlcredit.config.stored_records import parse_record
 from rlcredit.record.mlflow_client import SQLITE
 from rlcredit.record.mlflow_experiment import RUNS_PAGE
 
-USUAL = f"{SQLITE}mlflow.db"
+USUAL_TRACKER = f"{SQLITE}mlflow.db"
 """The tracker of the shipped configurations: a database in the working directory."""
 
-VARIABLE = "MLFLOW_TRACKING_URI"
-
-SHAPE: Shape = {
-    "tracking_uri": TEXT_OR_NULL,
-    "experiment_name": str,
-    "run_name": str,
-    "tags": {str: str},
-    "artifact_location?": TEXT_OR_NULL,
-    "key?": TEXT_OR_NULL,
-    "run_id?": TEXT_OR_NULL,
-    "arrived?": int,
-    "status?": TEXT_OR_NULL,
-    "closes?": [str],
-    "removes?": [str],
-    "experiment_id?": TEXT_OR_NULL,
-    "shown_name?": TEXT_OR_NULL,
-}
-"""What a destination is saved as."""
+URI_VARIABLE = "MLFLOW_TRACKING_URI"
 
 LOCAL_PAGES = "http://127.0.0.1:5000"
 """Address at which ``mlflow ui`` shows a database, unless it is told another."""
@@ -65,6 +49,8 @@ class MLflowDestination:
 
     """
 
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
+
     tracking_uri: str | None
     experiment_name: str
     run_name: str
@@ -87,7 +73,7 @@ class MLflowDestination:
             ValueError: there is none.
 
         """
-        address = self.tracking_uri or os.environ.get(VARIABLE)
+        address = self.tracking_uri or os.environ.get(URI_VARIABLE)
         if not address:
             raise ValueError("trainer.logger: tracking_uri is null, and there is no MLFLOW_TRACKING_URI. Set one.")
         return address
@@ -104,10 +90,10 @@ class MLflowDestination:
         A database is shown by ``mlflow ui`` at its usual address.
         """
         address = self.tracking_uri or ""
-        served = LOCAL_PAGES if address.startswith(SQLITE) else address.rstrip("/")
-        if self.experiment_id is None or not served.startswith("http"):
+        server = LOCAL_PAGES if address.startswith(SQLITE) else address.rstrip("/")
+        if self.experiment_id is None or not server.startswith("http"):
             return None
-        return f"{served}/#/experiments/{self.experiment_id}/{RUNS_PAGE}"
+        return f"{server}/#/experiments/{self.experiment_id}/{RUNS_PAGE}"
 
     def redirect(self, tracking_uri: str | None, experiment_name: str) -> "MLflowDestination":
         """Return this destination for another tracker or experiment, or itself if they are the same."""
@@ -118,7 +104,7 @@ class MLflowDestination:
     def delivery_command(self, folder: Path) -> str:
         """Return the command that delivers a folder here; an address that is not the usual one has to be named."""
         words = ["rlcredit", "deliver", str(folder)]
-        if self.tracking_uri not in (None, resolve_tracking_uri(USUAL)):
+        if self.tracking_uri not in (None, resolve_tracking_uri(USUAL_TRACKER)):
             words += ["--mlflow", str(self.tracking_uri)]
         return shlex.join(words)
 
@@ -129,19 +115,16 @@ class MLflowDestination:
 
     @classmethod
     def load(cls, path: Path) -> "MLflowDestination | None":
-        """Return what was saved; None if there is no file, or none that can be read."""
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return None
-        known = isinstance(content, dict) and content.keys() <= {field.name for field in dataclasses.fields(cls)}
-        return cls(**content) if known and find_shape_mismatch(content, SHAPE) is None else None
+        """Return the saved destination; None if there is no file, or none that can be read."""
+        with contextlib.suppress(OSError, ValueError):
+            return parse_record(path.read_text(encoding="utf-8"), cls)
+        return None
 
 
-OURS = frozenset(["experiment_name", "run_name", "tracking_uri", "tags", "artifact_location"])
+USED_ARGUMENTS = frozenset(["experiment_name", "run_name", "tracking_uri", "tags", "artifact_location"])
 """Arguments of Lightning's MLFlowLogger that mean something here."""
 
-IDLE = {"save_dir": "./mlruns", "log_model": False, "prefix": "", "run_id": None, "synchronous": None}
+IDLE_ARGUMENTS = {"save_dir": "./mlruns", "log_model": False, "prefix": "", "run_id": None, "synchronous": None}
 """Its other arguments, with the values that change nothing."""
 
 CONTEXT = "MLFLOW_RUN_CONTEXT"
@@ -156,7 +139,7 @@ def resolve_tracking_uri(address: str | None) -> str | None:
 
 
 def make_destination(arguments: Mapping[str, Any], name: str, tags: Mapping[str, str]) -> MLflowDestination:
-    """Return where the record of a run goes, from the arguments of an MLFlowLogger.
+    """Return the destination of a run's record, from the arguments of an MLFlowLogger.
 
     Args:
         arguments: Arguments of the MLFlowLogger.
@@ -167,18 +150,20 @@ def make_destination(arguments: Mapping[str, Any], name: str, tags: Mapping[str,
         ValueError: an argument that this delivery has no use for.
 
     """
-    for argument, idle in IDLE.items():
+    for argument, idle in IDLE_ARGUMENTS.items():
         if arguments.get(argument, idle) != idle:
             raise ValueError(
                 f"trainer.logger.init_args.{argument}: a run delivers its record, its files and its adapter itself, "
-                f"and has no use for it. Remove it. It uses {', '.join(sorted(OURS))}."
+                f"and has no use for it. Remove it. It uses {', '.join(sorted(USED_ARGUMENTS))}."
             )
-    nested = json.loads(os.environ.get(CONTEXT, "{}"))  # a run that is delivered later still belongs to its campaign
-    merged = {key: str(value) for key, value in {**nested, **tags, **(arguments.get("tags") or {})}.items()}
+    context_tags = json.loads(
+        os.environ.get(CONTEXT, "{}")
+    )  # a run that is delivered later still belongs to its campaign
+    run_tags = {key: str(value) for key, value in {**context_tags, **tags, **(arguments.get("tags") or {})}.items()}
     return MLflowDestination(
         tracking_uri=resolve_tracking_uri(arguments.get("tracking_uri")),
         experiment_name=arguments.get("experiment_name", "rlcredit"),
         run_name=arguments.get("run_name") or name,
-        tags=merged,
+        tags=run_tags,
         artifact_location=arguments.get("artifact_location"),
     )

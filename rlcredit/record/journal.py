@@ -64,11 +64,11 @@ class Journal:
         try:
             while self._waiting:
                 line = self._waiting[0]
-                written = os.pwrite(self._file, line, self.length)
-                if written < len(line):
+                size = os.pwrite(self._file, line, self.length)
+                if size < len(line):
                     os.ftruncate(self._file, self.length)
-                    raise OSError(f"the disk took {written} of {len(line)} bytes")
-                self.length += written
+                    raise OSError(f"the disk took {size} of {len(line)} bytes")
+                self.length += size
                 del self._waiting[0]
         except OSError as error:
             warn_once(f"{self.path} cannot be written ({error}). The missing lines are kept in memory.")

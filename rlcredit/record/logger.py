@@ -15,7 +15,7 @@ from rlcredit.record.destination import MLflowDestination
 from rlcredit.record.journal import Journal
 from rlcredit.run_folder.layout import RunFolder
 
-PATIENCE = {"KILLED": 8.0, "FAILED": 20.0, "FINISHED": 120.0}
+STATUS_PATIENCE = {"KILLED": 8.0, "FAILED": 20.0, "FINISHED": 120.0}
 """Seconds that a run waits at its end for its delivery to MLflow; at most 8 if MLflow has failed."""
 
 
@@ -98,20 +98,20 @@ class RunRecord(Logger):
             return False
         self.to.status = status
         self._save_destination(self.to)
-        arrived = self.delivery_thread.close(status, PATIENCE[status] if patience is None else patience)
+        has_arrived = self.delivery_thread.close(status, STATUS_PATIENCE[status] if patience is None else patience)
         self._save_destination(self.to)
-        if not arrived:
+        if not has_arrived:
             trouble = "refused, as said above" if self.delivery_thread.refused else self.delivery_thread.trouble
             print_message(
                 f"MLflow at {self.to.shown_address} has not received all of this run yet"
                 f"{f' ({trouble})' if trouble else ''}; nothing is lost. Once it takes it, "
                 f"`{self.to.delivery_command(self.folder.path)}` sends the rest."
             )
-        return arrived
+        return has_arrived
 
-    def _save_destination(self, to: MLflowDestination) -> None:
+    def _save_destination(self, destination: MLflowDestination) -> None:
         with contextlib.suppress(OSError):  # a full disk must not hide how the run has ended
-            to.save(self.folder.tracking)
+            destination.save(self.folder.tracking)
 
     def _append_entry(self, **entry: Any) -> None:
         if self.journal is not None:

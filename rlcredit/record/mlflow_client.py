@@ -9,7 +9,7 @@ from filelock import FileLock
 
 from rlcredit.base.files import sync_folder
 
-LIMITS = {
+TIME_LIMITS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": "false",  # it is obeyed to the second, and a second may be an hour
@@ -19,7 +19,7 @@ LIMITS = {
 
 def connect_to_mlflow(address: str) -> Any:
     """Return a client of the tracker at an address; nothing is asked yet."""
-    for name, value in LIMITS.items():
+    for name, value in TIME_LIMITS.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient  # noqa: PLC0415
 
@@ -29,7 +29,7 @@ def connect_to_mlflow(address: str) -> Any:
 
 
 SQLITE = "sqlite:///"
-PATIENCE = 60.0
+DATABASE_PATIENCE = 60.0
 """Seconds to wait for another process that makes the same database."""
 
 
@@ -45,12 +45,12 @@ def make_mlflow_database(address: str) -> None:
         return
     lock = path.with_name(f".{path.name}.making")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(lock, timeout=PATIENCE):
+    with FileLock(lock, timeout=DATABASE_PATIENCE):
         if not path.exists():
-            unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-            unfinished.unlink(missing_ok=True)
-            _create_tables(f"{SQLITE}{unfinished}")
-            os.replace(unfinished, path)
+            part_file = path.with_name(f".{path.name}.{os.getpid()}.part")
+            part_file.unlink(missing_ok=True)
+            _create_tables(f"{SQLITE}{part_file}")
+            os.replace(part_file, path)
             sync_folder(path.parent)
         lock.unlink(missing_ok=True)
 

@@ -5,30 +5,30 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from rlcredit.record.tracker_refusals import DELETED, TrackerRefusal
+from rlcredit.record.tracker_refusals import DELETED_EXPERIMENT, TrackerRefusal
 
-KIND = "mlflow.experimentKind"
+EXPERIMENT_KIND = "mlflow.experimentKind"
 """The tag by which MLflow's pages tell an experiment of training runs from one of traces."""
 
-TRAINING = "custom_model_development"
+TRAINING_KIND = "custom_model_development"
 """Its value for training runs."""
 
-VIEW = "rlcredit"
+VIEW_KEY = "rlcredit"
 """Key of the saved view."""
 
-SAVED_VIEW = f"mlflow.sharedViewState.{VIEW}"
+SAVED_VIEW = f"mlflow.sharedViewState.{VIEW_KEY}"
 """The tag that holds it. MLflow lists such views under *Views*."""
 
-COLUMNS = ("metrics.`val/pass_at_1`", "metrics.`val/pass_at_k`", "params.`stack`", "params.`optimizer.lr`")
+VIEW_COLUMNS = ("metrics.`val/pass_at_1`", "metrics.`val/pass_at_k`", "params.`stack`", "params.`optimizer.lr`")
 """Columns of the view, beside name, time and duration; of themselves MLflow's pages show no metric."""
 
-SECTIONS = ("val", "train", "credit", "probe", "tokens", "time")
+CHART_SECTIONS = ("val", "train", "credit", "probe", "tokens", "time")
 """Sections of its charts, in order, of which the first two are open; MLflow fills them."""
 
-RUNS_PAGE = f"runs?workflowType=machine_learning&viewStateShareKey={VIEW}"
+RUNS_PAGE = f"runs?workflowType=machine_learning&viewStateShareKey={VIEW_KEY}"
 """End of the address of an experiment's runs; without the type of work, MLflow's pages look for traces."""
 
-SEARCHED = 1000
+MAX_SEARCHED_RUNS = 1000
 """Most runs that are asked for their names."""
 
 
@@ -41,11 +41,11 @@ def find_or_make_experiment(client: Any, name: str, artifact_location: str | Non
     """
     existing = client.get_experiment_by_name(name)
     if existing is None:
-        made = client.create_experiment(name, artifact_location=artifact_location)
-        describe_experiment(client, made, {})
-        return made
+        experiment_id = client.create_experiment(name, artifact_location=artifact_location)
+        describe_experiment(client, experiment_id, {})
+        return experiment_id
     if existing.lifecycle_stage == "deleted":
-        raise TrackerRefusal(DELETED.format(name=name, id=existing.experiment_id))
+        raise TrackerRefusal(DELETED_EXPERIMENT.format(name=name, id=existing.experiment_id))
     describe_experiment(client, existing.experiment_id, existing.tags)
     return existing.experiment_id
 
@@ -61,7 +61,7 @@ def describe_experiment(client: Any, experiment_id: str, tags: dict[str, str]) -
     """
     from mlflow.exceptions import MlflowException  # noqa: PLC0415
 
-    for tag, value in {KIND: TRAINING, SAVED_VIEW: render_saved_view()}.items():
+    for tag, value in {EXPERIMENT_KIND: TRAINING_KIND, SAVED_VIEW: render_saved_view()}.items():
         if tag not in tags:
             try:
                 client.set_experiment_tag(experiment_id, tag, value)
@@ -72,15 +72,17 @@ def describe_experiment(client: Any, experiment_id: str, tags: dict[str, str]) -
 def render_saved_view() -> str:
     """Return the saved view as MLflow keeps it: a name, times, and the state of the page as text in JSON."""
     sections = [
-        {"uuid": name, "name": name, "display": name in SECTIONS[:2], "isReordered": False, "isGenerated": True}
-        for name in SECTIONS
+        {"uuid": name, "name": name, "display": name in CHART_SECTIONS[:2], "isReordered": False, "isGenerated": True}
+        for name in CHART_SECTIONS
     ]
     state = {
-        **{"selectedColumns": COLUMNS, "columnOrder": [], "columnWidths": {}},
+        **{"selectedColumns": VIEW_COLUMNS, "columnOrder": [], "columnWidths": {}},
         **{"compareRunCharts": [], "compareRunSections": sections, "isAccordionReordered": True},
     }
-    now = int(time.time() * 1000)
-    return json.dumps({"name": "Held-out results", "createdAt": now, "updatedAt": now, "state": json.dumps(state)})
+    timestamp = int(time.time() * 1000)
+    return json.dumps(
+        {"name": "Held-out results", "createdAt": timestamp, "updatedAt": timestamp, "state": json.dumps(state)}
+    )
 
 
 def choose_free_run_name(client: Any, experiment_id: str, name: str, leaving: Sequence[str] = ()) -> str:
@@ -96,10 +98,10 @@ def choose_free_run_name(client: Any, experiment_id: str, name: str, leaving: Se
     if "'" in name:  # MLflow's filters cannot quote it
         return name
     beginning = f"attributes.run_name LIKE '{name}%'"
-    found = client.search_runs([experiment_id], beginning, max_results=SEARCHED)
-    taken = {run.info.run_name for run in found if run.info.run_id not in leaving}
+    runs = client.search_runs([experiment_id], beginning, max_results=MAX_SEARCHED_RUNS)
+    names = {run.info.run_name for run in runs if run.info.run_id not in leaving}
     number, free = 1, name
-    while free in taken:
+    while free in names:
         number += 1
         free = f"{name} #{number}"
     return free

@@ -10,16 +10,16 @@ from rlcredit.record.destination import MLflowDestination
 from rlcredit.record.mlflow_client import connect_to_mlflow, make_mlflow_database
 from rlcredit.record.mlflow_experiment import choose_free_run_name, find_or_make_experiment
 
-BATCH = 1000
+METRICS_PER_REQUEST = 1000
 """Most metrics that MLflow takes in one request."""
 
-PARAMETERS = 100
+PARAMETERS_PER_REQUEST = 100
 """Most parameters that it takes in one."""
 
-LONGEST = 250
+MAX_PARAMETER_LENGTH = 250
 """Characters of a parameter; the whole configuration is an artifact."""
 
-KEY = "rlcredit.key"
+KEY_TAG = "rlcredit.key"
 """The tag by which a run is found if its id was lost."""
 
 Point = tuple[str, int]
@@ -64,16 +64,18 @@ class MLflowRun:
         """Create the run, and its experiment if needed, unless one has this key; return its id."""
         from mlflow.tracking.context.registry import resolve_tags  # noqa: PLC0415
 
-        to = self.destination
-        home = to.experiment_id = find_or_make_experiment(self.client, to.experiment_name, to.artifact_location)
-        tags = resolve_tags({**to.tags, KEY: str(to.key)})
-        for run in self.client.search_runs([home], f"tags.`{KEY}` = '{to.key}'", max_results=1):
+        destination = self.destination
+        home = destination.experiment_id = find_or_make_experiment(
+            self.client, destination.experiment_name, destination.artifact_location
+        )
+        tags = resolve_tags({**destination.tags, KEY_TAG: str(destination.key)})
+        for run in self.client.search_runs([home], f"tags.`{KEY_TAG}` = '{destination.key}'", max_results=1):
             for name, value in tags.items():
                 self.client.set_tag(run.info.run_id, name, value)
-            to.shown_name = run.info.run_name
+            destination.shown_name = run.info.run_name
             return run.info.run_id
-        to.shown_name = choose_free_run_name(self.client, home, to.run_name, to.removes)
-        return self.client.create_run(home, tags=tags, run_name=to.shown_name).info.run_id
+        destination.shown_name = choose_free_run_name(self.client, home, destination.run_name, destination.removes)
+        return self.client.create_run(home, tags=tags, run_name=destination.shown_name).info.run_id
 
     def mark_running(self) -> None:
         """Mark the run as running."""
@@ -99,9 +101,12 @@ class MLflowRun:
         from mlflow.entities import Param  # noqa: PLC0415
 
         if not self.client.get_run(self._id).data.params:
-            named = [Param(clean_mlflow_name(key)[:LONGEST], str(value)[:LONGEST]) for key, value in values.items()]
-            for start in range(0, len(named), PARAMETERS):
-                self.client.log_batch(self._id, params=named[start : start + PARAMETERS])
+            parameters = [
+                Param(clean_mlflow_name(key)[:MAX_PARAMETER_LENGTH], str(value)[:MAX_PARAMETER_LENGTH])
+                for key, value in values.items()
+            ]
+            for start in range(0, len(parameters), PARAMETERS_PER_REQUEST):
+                self.client.log_batch(self._id, params=parameters[start : start + PARAMETERS_PER_REQUEST])
 
     def set_tags(self, values: Mapping[str, str]) -> None:
         """Set tags of the run; one of the same name is replaced."""
@@ -113,13 +118,13 @@ class MLflowRun:
         from mlflow.entities import Metric  # noqa: PLC0415
 
         entities = [Metric(*point) for point in points]
-        for start in range(0, len(entities), BATCH):
-            self.client.log_batch(self._id, metrics=entities[start : start + BATCH])
+        for start in range(0, len(entities), METRICS_PER_REQUEST):
+            self.client.log_batch(self._id, metrics=entities[start : start + METRICS_PER_REQUEST])
 
-    def upload_file(self, path: Path, to: str | None) -> None:
+    def upload_file(self, path: Path, folder: str | None) -> None:
         """Upload a file, or a folder with all that lies in it; one of the same name is replaced."""
         upload = self.client.log_artifacts if path.is_dir() else self.client.log_artifact
-        upload(self._id, str(path), to)
+        upload(self._id, str(path), folder)
 
     def upload_table(self, path: Path, name: str) -> None:
         """Upload rows, written as JSON objects, as a table that MLflow's pages show; it replaces one of its name."""
@@ -127,9 +132,9 @@ class MLflowRun:
         columns = list(records[0])
         content = {"columns": columns, "data": [[record[column] for column in columns] for record in records]}
         self.client.log_text(self._id, json.dumps(content, ensure_ascii=False), name)
-        shown = json.loads(self.client.get_run(self._id).data.tags.get(TABLES, "[]"))
-        if (entry := {"path": name, "type": "table"}) not in shown:
-            self.client.set_tag(self._id, TABLES, json.dumps([*shown, entry]))
+        tables = json.loads(self.client.get_run(self._id).data.tags.get(TABLES_TAG, "[]"))
+        if (entry := {"path": name, "type": "table"}) not in tables:
+            self.client.set_tag(self._id, TABLES_TAG, json.dumps([*tables, entry]))
 
     @property
     def _id(self) -> str:
@@ -137,7 +142,7 @@ class MLflowRun:
         return self.destination.run_id
 
 
-TABLES = "mlflow.loggedArtifacts"
+TABLES_TAG = "mlflow.loggedArtifacts"
 """The tag by which MLflow's pages know which artifacts are tables."""
 
 

@@ -52,17 +52,19 @@ def read_run(folder: Path | str) -> RecordedRun:
     """
     import pandas as pd  # noqa: PLC0415  (half a second, which other uses of this package do not pay)
 
-    here = RunFolder(folder)
-    if not here.record.is_file():
-        raise ValueError(f"{here.path} holds no run: there is no {here.record.name} in it. Pass the folder of a run.")
+    run_folder = RunFolder(folder)
+    if not run_folder.record.is_file():
+        raise ValueError(
+            f"{run_folder.path} holds no run: there is no {run_folder.record.name} in it. Pass the folder of a run."
+        )
     steps: dict[int, dict[str, float]] = {}
     parameters: dict[str, str] = {}
-    for entry, _ in read_journal_entries(here.record):
+    for entry, _ in read_journal_entries(run_folder.record):
         if "metrics" in entry:
             steps.setdefault(entry["step"], {}).update(entry["metrics"])
         parameters.update(entry.get("parameters", {}))
     metrics = pd.DataFrame(list(steps.values()), index=pd.Index(list(steps), dtype=int, name="step"))
-    answers = list(_read_held_out_answers(here))
+    answers = list(_read_held_out_answers(run_folder))
     return RecordedRun(
         metrics=metrics.sort_index(),
         held_out=pd.DataFrame(answers, columns=["step", "set", "question", "sample", "right"]),
@@ -71,7 +73,7 @@ def read_run(folder: Path | str) -> RecordedRun:
     )
 
 
-def split_stack(written: str) -> list[str]:
+def split_stack(text: str) -> list[str]:
     """Return the operators of a stack that is written in one line.
 
     Example:
@@ -81,7 +83,7 @@ def split_stack(written: str) -> list[str]:
         []
 
     """
-    return [] if written in ("", "REINFORCE") else BETWEEN_OPERATORS.split(written)
+    return [] if text in ("", "REINFORCE") else BETWEEN_OPERATORS.split(text)
 
 
 def _read_held_out_answers(folder: RunFolder) -> Iterator[Answer]:

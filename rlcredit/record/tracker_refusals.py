@@ -5,34 +5,34 @@ from typing import Any
 
 from rlcredit.config.error_messages import find_root_cause
 
-PASSING = (408, 409, 425, 429, 499)
+PASSING_STATUSES = (408, 409, 425, 429, 499)
 """Statuses of requests that may be accepted later."""
 
-ELSEWHERE = "another experiment (rlcredit deliver RUN --experiment NAME)"
+OTHER_EXPERIMENT = "another experiment (rlcredit deliver RUN --experiment NAME)"
 """Where a run may go instead."""
 
-REPAIRS = {
+STATUS_REPAIRS = {
     401: "it requires a login: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN",
-    403: f"it does not let this account write there: ask for permission, or deliver the run to {ELSEWHERE}",
+    403: f"it does not let this account write there: ask for permission, or deliver the run to {OTHER_EXPERIMENT}",
     404: "there is no MLflow at this address, or not a version that the run can use: check the address, or name "
     "another with --mlflow",
 }
 
-STRANGER = (
+UNKNOWN_SERVER = (
     "the server there is not MLflow, or requires a login: check the address, MLFLOW_TRACKING_USERNAME "
     "and MLFLOW_TRACKING_PASSWORD, or name another tracker with --mlflow"
 )
 """Of answers without a code of MLflow's, of which only those come to us that another attempt does not change."""
 
-DELETED = (
+DELETED_EXPERIMENT = (
     "its experiment `{name}` has been deleted: restore it (mlflow experiments restore --experiment-id {id}), or "
-    f"deliver the run to {ELSEWHERE}"
+    f"deliver the run to {OTHER_EXPERIMENT}"
 )
 
-OTHERWISE = f"it does not accept what the run has recorded: deliver the run to {ELSEWHERE}"
+OTHER_REFUSAL = f"it does not accept what the run has recorded: deliver the run to {OTHER_EXPERIMENT}"
 
 
-TROUBLES = {
+TROUBLE_WORDS = {
     ConnectionRefusedError: "refused connection",
     ConnectionError: "lost connection",
     TimeoutError: "no answer in time",
@@ -57,12 +57,12 @@ def find_tracker_refusal(error: Exception) -> str | None:
     if isinstance(error, TrackerRefusal):
         return str(error)
     if isinstance(error, RestException) and not error.json.get("error_code"):
-        return STRANGER
+        return UNKNOWN_SERVER
     status, code = _find_http_status(error)
-    raced = code == "RESOURCE_ALREADY_EXISTS"  # another run has made the experiment in this moment
-    if raced or status is None or not 400 <= status < 500 or status in PASSING:
+    is_race = code == "RESOURCE_ALREADY_EXISTS"  # another run has made the experiment in this moment
+    if is_race or status is None or not 400 <= status < 500 or status in PASSING_STATUSES:
         return None
-    return f"{REPAIRS.get(status, OTHERWISE)} ({code})"
+    return f"{STATUS_REPAIRS.get(status, OTHER_REFUSAL)} ({code})"
 
 
 def describe_tracker_trouble(error: Exception) -> str:
@@ -74,7 +74,7 @@ def describe_tracker_trouble(error: Exception) -> str:
 
     """
     root = find_root_cause(error)
-    return next((words for kind, words in TROUBLES.items() if isinstance(root, kind)), type(error).__name__)
+    return next((words for kind, words in TROUBLE_WORDS.items() if isinstance(root, kind)), type(error).__name__)
 
 
 def _find_http_status(error: Exception) -> tuple[int | None, Any]:

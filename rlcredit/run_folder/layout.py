@@ -185,8 +185,11 @@ class RunFolder:
                 self.evaluation_file(evaluation_step).unlink()
 
     @contextlib.contextmanager
-    def lock_folder(self) -> Iterator[None]:
+    def lock_folder(self, option: str = "--condition") -> Iterator[None]:
         """Keep other runs out; the system unlocks the folder when this process ends, however it ends.
+
+        Args:
+            option: Option that names another folder, for the message.
 
         Raises:
             ValueError: another process writes here.
@@ -197,6 +200,6 @@ class RunFolder:
                 stack.enter_context(lock_file(self.lock))
             except BlockingIOError:
                 raise ValueError(
-                    f"another process writes to {self.path}. Wait for it or end it, or choose another --condition."
+                    f"another process writes to {self.path}. Wait for it or end it, or choose another {option}."
                 ) from None
             yield

@@ -15,7 +15,7 @@ from rlcredit.cards import leaderboard
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_options import USUAL
 from rlcredit.cards.card_policies import list_policy_names
-from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
+from studies.leaderboard.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import SHIPPED, Row, keep_latest_rows, summarise_card, summarise_leaderboard
 from studies import csv_rows
 

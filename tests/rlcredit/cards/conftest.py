@@ -1,6 +1,7 @@
 """Batches of the embedded policy under several stacks, measured once."""
 
 import sys
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -12,6 +13,7 @@ from rlcredit.cards.condition import resolve_card_condition
 from tests.rlcredit.cards.cards import OWN
 
 BUDGET = CardBudget("test", 12, 4, 4, 12, 64, (0, 1), 2, 1, 16)
+UNASKED = replace(BUDGET, asked=0)
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +25,7 @@ def batch(tmp_path_factory):
     @cache
     def made(name):
         file = resolve_card_condition(name).write_files(folder / name)
-        return measure_card_batch(["configs/tiny.yaml", str(file)], BUDGET, ask=name == "GRPO")
+        return measure_card_batch(["configs/tiny.yaml", str(file)], BUDGET if name == "GRPO" else UNASKED)
 
     return made
 

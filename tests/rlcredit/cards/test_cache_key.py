@@ -3,7 +3,7 @@
 import pytest
 
 from rlcredit.cards import cache_key
-from rlcredit.cards.cache_key import MEASURING, fingerprint_configs
+from rlcredit.cards.cache_key import CARD_MODULE, fingerprint_configs
 from rlcredit.policy.model_loading import find_embedded_policy
 
 OPERATOR = """
@@ -96,11 +96,11 @@ def test_name_and_output_do_not_count(folder):
 )
 def test_runs_depend_on_what_trains_and_cards_also_on_what_measures(folder, monkeypatch, module, runs, cards):
     known = cache_key.fingerprint_modules
-    before = [fingerprint_configs([CONTENT]), fingerprint_configs([CONTENT], under=MEASURING)]
+    before = [fingerprint_configs([CONTENT]), fingerprint_configs([CONTENT], module=CARD_MODULE)]
     monkeypatch.setattr(
         cache_key,
         "fingerprint_modules",
         lambda reached: {n: v * (1 + (n == module)) for n, v in known(reached).items()},
     )
-    after = [fingerprint_configs([CONTENT]), fingerprint_configs([CONTENT], under=MEASURING)]
+    after = [fingerprint_configs([CONTENT]), fingerprint_configs([CONTENT], module=CARD_MODULE)]
     assert [one != two for one, two in zip(before, after, strict=True)] == [runs, cards]

@@ -5,15 +5,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.cards.card import NONE, conclude_card, describe_rewards_counted
+from rlcredit.cards.card import NO_DIFFERENCE
 from rlcredit.cards.finding import Finding
+from rlcredit.cards.stack_properties import describe_rewards_counted
+from rlcredit.cards.training_outcome import conclude_card
 from rlcredit.statistics.t_test import paired_t_test
 from tests.rlcredit.cards.cards import made
 
 
 @pytest.mark.parametrize(
     ("moved", "alike", "verdict"),
-    [(0.0, True, NONE), (5e-9, True, NONE), (0.8, True, "equivalent"), (0.0, False, "equivalent")],
+    [(0.0, True, NO_DIFFERENCE), (5e-9, True, NO_DIFFERENCE), (0.8, True, "equivalent"), (0.0, False, "equivalent")],
 )
 def test_no_difference_takes_equal_credit_and_equal_answers(moved, alike, verdict):
     card = made("Mine", 0.0)

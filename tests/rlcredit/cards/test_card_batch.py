@@ -10,7 +10,7 @@ from rlcredit.cards.condition import resolve_card_condition
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.training.micro_batches import MicroBatches
-from tests.rlcredit.cards.conftest import BUDGET
+from tests.rlcredit.cards.conftest import BUDGET, UNASKED
 
 
 class Remote(Engine):
@@ -58,14 +58,12 @@ def test_where_memory_may_not_suffice_fewer_completions_are_computed_at_a_time(b
     )
     del sizes[:]
     parts = measure_card_batch(
-        ["configs/tiny.yaml", str(resolve_card_condition("GTPO").write_files(tmp_path))], BUDGET, ask=False
+        ["configs/tiny.yaml", str(resolve_card_condition("GTPO").write_files(tmp_path))], UNASKED
     )
     assert set(sizes) == {BUDGET.batch * BUDGET.completions}
     np.testing.assert_allclose(parts.gradients, whole.gradients, atol=1e-6)
 
 
 def test_where_it_suffices_all_are_computed_at_once(sizes, tmp_path):
-    measure_card_batch(
-        ["configs/tiny.yaml", str(resolve_card_condition("GTPO").write_files(tmp_path))], BUDGET, ask=False
-    )
+    measure_card_batch(["configs/tiny.yaml", str(resolve_card_condition("GTPO").write_files(tmp_path))], UNASKED)
     assert set(sizes) == {None}

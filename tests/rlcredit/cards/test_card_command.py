@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.cards.budget import BATCH, BUDGETS, QUICK
+from rlcredit.cards.budget import BATCH_BUDGET, CARD_BUDGETS, QUICK_BUDGET
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_command import run_card_command
 from rlcredit.cards.card_policies import select_card_policies
@@ -89,7 +89,7 @@ def test_what_cannot_be_judged_is_refused_in_one_line(args, message, capsys, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-SMALL = replace(QUICK, prompts=12, completions=4, asked=4, samples=8, steps=8, evaluations=1, questions=64)
+SMALL = replace(QUICK_BUDGET, prompts=12, completions=4, asked=4, samples=8, steps=8, evaluations=1, questions=64)
 
 
 def cards(folder):
@@ -100,7 +100,7 @@ def cards(folder):
 @pytest.mark.slow
 def test_a_placebo_makes_no_difference_and_a_flipped_sign_is_worse(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(BUDGETS, "quick", SMALL)
+    monkeypatch.setitem(CARD_BUDGETS, "quick", SMALL)
     (tmp_path / "own_two.py").write_text(OWN)
     assert run_card_command(["own_two.py:Placebo", "own_two.py:Flipped"]) == 0
     found = cards(tmp_path)
@@ -112,7 +112,7 @@ def test_a_placebo_makes_no_difference_and_a_flipped_sign_is_worse(tmp_path, mon
 @pytest.mark.slow
 def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(BUDGETS, "batch", replace(BATCH, prompts=12, completions=4, asked=4, samples=8))
+    monkeypatch.setitem(CARD_BUDGETS, "batch", replace(BATCH_BUDGET, prompts=12, completions=4, asked=4, samples=8))
     assert run_card_command(["GTPO", "HICRA", "--budget", "batch", "--mlflow", "none"]) == 0
     card = Card.read(tmp_path / "cards" / "aligned" / "batch" / "GTPO" / "card.json")
     assert card.verdict == "not trained"

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from rlcredit.cards.card import NONE
+from rlcredit.cards.card import NO_DIFFERENCE
 from rlcredit.cards.cautions import list_verdict_cautions
 from rlcredit.cards.finding import Finding
 from rlcredit.cards.ranking import Leaderboard, summarise_card
@@ -34,7 +34,7 @@ def test_a_longer_gradient_at_the_same_rate_is_said(length, rate, budget, advise
 
 
 def test_one_of_several_comparisons_is_said_where_something_was_found():
-    others = [made("Other", 1.0), made("Third", 0.0, NONE)]
+    others = [made("Other", 1.0), made("Third", 0.0, NO_DIFFERENCE)]
     assert "one of 2 comparisons with GRPO on aligned" in say(made("Mine", 2.0), *others)
     assert "comparisons" not in say(made("Mine", 2.0))
     undecided = say(made("Mine", 2.0, "undecided: a new campaign needs 20 seeds"), *others)
@@ -43,4 +43,4 @@ def test_one_of_several_comparisons_is_said_where_something_was_found():
 
 
 def test_nothing_is_said_where_nothing_was_compared():
-    assert say(made("Mine", 0.0, NONE), made("Other", 1.0)) == ""
+    assert say(made("Mine", 0.0, NO_DIFFERENCE), made("Other", 1.0)) == ""

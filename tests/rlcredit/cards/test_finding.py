@@ -1,5 +1,6 @@
 """Numbers with their intervals."""
 
+import json
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy import stats
 
 from rlcredit.cards.finding import Finding, jackknife_estimate
+from rlcredit.config.stored_records import make_record_adapter, parse_record
 
 
 def test_the_interval_of_a_mean_is_students():
@@ -28,8 +30,9 @@ def test_two_parts_have_no_interval():
 
 def test_what_is_not_there_stays_away_in_json():
     found = Finding("angle", "angle", 3.0, "degrees", sentence="It turns.")
-    assert found.to_json()["low"] is None
-    again = Finding.from_json(found.to_json())
+    text = make_record_adapter(Finding).dump_json(found)
+    assert json.loads(text)["low"] is None
+    again = parse_record(text.decode(), Finding)
     assert math.isnan(again.low)
     assert again.interval is None
     assert (again.name, again.estimate, again.sentence) == ("angle", 3.0, "It turns.")

@@ -4,7 +4,14 @@ import pytest
 
 from callbacks import GRPO, GTPO, HICRA
 from rlcredit.cards.condition import resolve_card_condition
-from rlcredit.cards.operator_text import OperatorText, describe_operator, describe_own_operators, list_formulas
+from rlcredit.cards.operator_text import (
+    ArgumentText,
+    OperatorText,
+    describe_operator,
+    describe_own_operators,
+    list_formulas,
+)
+from rlcredit.config.stored_records import make_record_adapter, parse_record
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.pages.formulas import render_formula
 
@@ -19,10 +26,10 @@ def test_formula_arguments_and_source_are_those_of_the_file():
     assert text.summary == "More credit to the tokens at which the policy was undecided."
     assert text.formulas == [r"w_t = \max\bigl(0,\; 1 + \beta\,(S_t / \bar S - 1)\bigr)"]
     meaning = "Strength of the reweighting. The SEPA paper uses 0.1."
-    assert text.arguments == [{"name": "beta", "value": "0.2", "meaning": meaning}]
+    assert text.arguments == [ArgumentText("beta", "0.2", meaning)]
     assert "Multiply the advantages by gtpo_weights." in text.prose
     assert "class GTPO(CreditOperator" in text.source
-    assert OperatorText(**text.to_json()) == text
+    assert parse_record(make_record_adapter(OperatorText).dump_json(text).decode(), OperatorText) == text
 
 
 def test_an_operator_of_ones_own_is_described_by_its_class(own):

@@ -4,8 +4,8 @@ import pytest
 
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, render_settings
-from rlcredit.cards.budget import QUICK
-from rlcredit.cards.paired_runs import TrainingCondition, _declare_condition_runs, refuse_unlike_evaluation
+from rlcredit.cards.budget import QUICK_BUDGET
+from rlcredit.cards.paired_runs import PairedRuns, TrainingCondition
 
 GRPO = "configs/conditions/sepa_paper/c1_grpo.yaml"
 
@@ -13,12 +13,12 @@ GRPO = "configs/conditions/sepa_paper/c1_grpo.yaml"
 @pytest.mark.parametrize(("name", "prompts"), [("grpo_28_prompts", 28), ("grpo_odds", 4)])
 def test_a_condition_keeps_what_it_says_of_its_batches(name, prompts, tmp_path):
     files = ("configs/tiny.yaml", f"configs/conditions/controls/{name}.yaml")
-    declaration = _declare_condition_runs(TrainingCondition(name, files, 5e-4), QUICK, (0,), 1e-3, tmp_path)
+    declaration = PairedRuns(QUICK_BUDGET, tmp_path).declare_runs(TrainingCondition(name, files, 5e-4), (0,), 1e-3)
     settings = tmp_path / "settings.yaml"
     settings.write_text(render_settings(declaration.settings))
     leaves = resolve_condition(build_fit_arguments(RunSpec(name, 0, tmp_path), declaration, 1, settings)).leaves
     assert leaves["data"]["init_args"]["prompts_per_step"] == prompts
-    assert leaves["data"]["init_args"]["validation_size"] == QUICK.questions
+    assert leaves["data"]["init_args"]["validation_size"] == QUICK_BUDGET.questions
     assert leaves["model"]["optimizer"]["init_args"]["lr"] == 1e-3
 
 
@@ -30,8 +30,8 @@ def test_arms_that_are_not_evaluated_alike_are_refused_before_they_run(tmp_path)
         for name, file in (("other", str(other)), ("GRPO", GRPO))
     ]
     with pytest.raises(ValueError, match=r"alike: settings\.model\.validation\.completions: other 8, GRPO 2"):
-        refuse_unlike_evaluation(*arms, QUICK, tmp_path / "arms")
-    refuse_unlike_evaluation(arms[1], arms[1], QUICK, tmp_path / "arms")
+        PairedRuns(QUICK_BUDGET, tmp_path / "arms").refuse_unlike_evaluation(*arms)
+    PairedRuns(QUICK_BUDGET, tmp_path / "arms").refuse_unlike_evaluation(arms[1], arms[1])
     assert [path.name for path in (tmp_path / "arms").iterdir()] == ["quick.yaml"]
 
 
@@ -43,7 +43,7 @@ def test_runs_of_code_that_has_changed_are_others(tmp_path, monkeypatch):
     arm = TrainingCondition("mine", ("configs/tiny.yaml", str(condition)), 5e-4)
 
     def name():
-        return _declare_condition_runs(arm, QUICK, (0,), 5e-4, tmp_path / "arms").name
+        return PairedRuns(QUICK_BUDGET, tmp_path / "arms").declare_runs(arm, (0,), 5e-4).name
 
     before = name()
     assert name() == before

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from rlcredit.cards import ranking
-from rlcredit.cards.card import ITSELF, NONE
+from rlcredit.cards.card import ITSELF, NO_DIFFERENCE
 from rlcredit.cards.card_command import _select_comparable_cards
 from rlcredit.cards.leaderboard import write_leaderboard
 from rlcredit.cards.ranking import rank_conditions, reconstruct_gain_test, summarise_card, summarise_leaderboard
@@ -121,7 +121,9 @@ def test_it_is_said_in_words():
 
 
 def test_what_makes_no_difference_is_no_comparison():
-    rows = [{**row, "verdict": NONE} if row["condition"] == "Idle" else row for row in board(Good=4.0, Idle=0.0)]
+    rows = [
+        {**row, "verdict": NO_DIFFERENCE} if row["condition"] == "Idle" else row for row in board(Good=4.0, Idle=0.0)
+    ]
     assert summarise_leaderboard(rows).startswith(
         "Of 2 intervals (2 more make no difference) 2 lie above zero and 0 below;"
     )

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rlcredit.cards.card import NONE, conclude_card
-from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome
+from rlcredit.cards.card import NO_DIFFERENCE
+from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome, conclude_card
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import FinishedRun
 from rlcredit.statistics.t_test import paired_t_test
@@ -68,7 +68,7 @@ def test_curves_have_a_mean_and_a_band_at_every_step():
     assert list(outcome.curves) == ["Mine", "GRPO"]
     first, _, last = outcome.curves["Mine"]
     assert first == pytest.approx([0, 0.4, 0.4, 0.4])
-    assert last[:2] == [20, pytest.approx(0.5)]
+    assert last[:2] == (20, pytest.approx(0.5))
     # The standard error of 0.45, 0.5 and 0.55 is 0.05 / sqrt(3), the quantile of t with two degrees of freedom 4.303.
     assert last[2:] == pytest.approx([0.5 - 4.303 * 0.05 / 3**0.5, 0.5 + 4.303 * 0.05 / 3**0.5], abs=1e-4)
 
@@ -82,9 +82,9 @@ def test_the_verdict_is_that_of_the_pairs():
 def test_runs_that_answer_alike_are_no_difference_only_where_no_credit_moves():
     same, card = learnt((0.8, 0.82, 0.78), (0.8, 0.82, 0.78)), made("Mine", 0.0)
     assert same.has_equal_answers
-    assert conclude_card(card, same)[0] != NONE
+    assert conclude_card(card, same)[0] != NO_DIFFERENCE
     card.sections = {"batch": [one for one in card.sections["batch"] if one.name != "moved"]}
-    assert conclude_card(card, same)[0] != NONE
+    assert conclude_card(card, same)[0] != NO_DIFFERENCE
     unmoved = made("Mine", 0.0)
     unmoved.sections = {"batch": [type(one)("moved", one.title, 0.0) for one in unmoved.sections["batch"]]}
-    assert conclude_card(unmoved, same)[0] == NONE
+    assert conclude_card(unmoved, same)[0] == NO_DIFFERENCE

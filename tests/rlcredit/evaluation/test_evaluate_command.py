@@ -191,7 +191,7 @@ def test_a_record_that_was_cut_off_is_replaced(evaluate, mlflow_database, here):
 
 @pytest.mark.slow
 def test_it_is_finished_where_mlflow_is_away(evaluate, monkeypatch):
-    monkeypatch.setattr("rlcredit.record.logger.PATIENCE", {"FINISHED": 0.5})
+    monkeypatch.setattr("rlcredit.record.logger.STATUS_PATIENCE", {"FINISHED": 0.5})
     status, out, err = evaluate(model="tiny", out="out", mlflow="http://127.0.0.1:9")
     assert status == 0
     assert "pass@1" in out

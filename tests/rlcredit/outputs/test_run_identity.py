@@ -8,7 +8,7 @@ from callbacks.tokens.gtpo import GTPO
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.formulas.gates import AdaptiveEta
 from rlcredit.losses import KLPenalty
-from rlcredit.outputs.run_identity import TWICE, collect_flat_parameters
+from rlcredit.outputs.run_identity import REPEATED_PARAMETERS, collect_flat_parameters
 from rlcredit.policy.policy import LoRA, Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
@@ -41,7 +41,7 @@ def test_numbers_of_stack_optimizer_sampling_and_task_have_names_of_their_own():
         "task.config.min_terms": 3,
     }
     assert {name: flat.get(name) for name in expected} == expected
-    assert not flat.keys() & TWICE
+    assert not flat.keys() & REPEATED_PARAMETERS
     assert "policy.path" not in flat  # the embedded policy is the default
     assert "optimizer.eps" not in flat
     assert not any("object at" in str(value) for value in flat.values())

@@ -1,6 +1,6 @@
 """Places of intervals and curves."""
 
-from rlcredit.pages.charts import RIGHT, StripScale, choose_tick_values, draw_curve_chart
+from rlcredit.pages.charts import CHART_RIGHT, StripScale, choose_tick_values, draw_curve_chart
 from rlcredit.pages.page_template import load_page_template
 
 
@@ -21,7 +21,7 @@ def test_a_chart_ends_at_its_last_step_and_names_do_not_overlap():
     flat = [(0, 0.5, 0.4, 0.6), (30, 0.5, 0.4, 0.6)]
     chart = draw_curve_chart({"one": flat, "other": flat})
     first, second = chart.curves
-    assert first.line == second.line == f"44.0,116.0 {RIGHT}.0,116.0"
+    assert first.line == second.line == f"44.0,116.0 {CHART_RIGHT}.0,116.0"
     assert first.band == "44.0,210.0 430.0,210.0 430.0,22.0 44.0,22.0"
     assert second.label_height - first.label_height == 15
 

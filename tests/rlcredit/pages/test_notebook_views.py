@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from callbacks import GRPO
-from rlcredit import Card, CreditStack, credit_heatmap
+from rlcredit import Card, CardView, CreditStack, credit_heatmap
 from rlcredit.pages.notebook_views import InlinePage, render_credit_rows
 from tests.conftest import make_rollout
 from tests.small_runs import ROOT
@@ -65,5 +65,4 @@ def test_the_heat_map_of_a_rollout_without_questions_is_a_page_for_a_notebook():
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests" / "kept" / "cards").rglob("*.json")), ids=str)
 def test_an_older_card_shows_its_page(path):
-    card = Card.read(path)
-    assert card.name in card._repr_html_()
+    assert Card.read(path).name in CardView.read(path)._repr_html_()

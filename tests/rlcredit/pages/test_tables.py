@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rlcredit.pages.page_template import SHARED, load_page_template
+from rlcredit.pages.page_template import TEMPLATE_FOLDER, load_page_template
 from rlcredit.pages.tables import Table, TableCell
 
 TABLE = Table(
@@ -54,6 +54,6 @@ def test_a_page_has_what_sorts_explains_and_colours(page):
     assert '<td class="text better">better</td>' in second
 
 
-@pytest.mark.parametrize("path", sorted(SHARED.glob("*.*")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(TEMPLATE_FOLDER.glob("*.*")), ids=lambda path: path.name)
 def test_what_pages_share_loads_nothing(path):
     assert not re.search(r"https?:|\bsrc=|\bhref=|url\(|@import|<link|fetch\(", path.read_text(encoding="utf-8"))

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from rlcredit.record.mlflow_experiment import (
-    KIND,
+    CHART_SECTIONS,
+    EXPERIMENT_KIND,
     SAVED_VIEW,
-    SECTIONS,
     choose_free_run_name,
     find_or_make_experiment,
     render_saved_view,
@@ -36,11 +36,11 @@ def test_the_name_of_a_run_that_is_replaced_is_free(client):
 
 def test_an_experiment_is_tagged_as_one_of_training_runs_once(client):
     home = find_or_make_experiment(client, "tiny")
-    assert client.get_experiment(home).tags[KIND] == "custom_model_development"
-    client.set_experiment_tag(home, KIND, "mine")
+    assert client.get_experiment(home).tags[EXPERIMENT_KIND] == "custom_model_development"
+    client.set_experiment_tag(home, EXPERIMENT_KIND, "mine")
     before = client.get_experiment(home).tags[SAVED_VIEW]
     assert find_or_make_experiment(client, "tiny") == home
-    assert client.get_experiment(home).tags[KIND] == "mine"
+    assert client.get_experiment(home).tags[EXPERIMENT_KIND] == "mine"
     assert client.get_experiment(home).tags[SAVED_VIEW] == before
 
 
@@ -71,4 +71,4 @@ def test_the_view_begins_with_the_held_out_results():
     state = json.loads(view["state"])
     assert {"name", "createdAt", "updatedAt"} < view.keys()
     assert state["selectedColumns"][0] == "metrics.`val/pass_at_1`"
-    assert [section["name"] for section in state["compareRunSections"]] == list(SECTIONS)
+    assert [section["name"] for section in state["compareRunSections"]] == list(CHART_SECTIONS)

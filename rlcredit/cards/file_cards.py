@@ -2,7 +2,6 @@
 
 import argparse
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from rlcredit.base.files import file_sha256
 from rlcredit.bridge.assignment import refuse_partial_rewards
 from rlcredit.bridge.bridged_stack import BridgedStack
 from rlcredit.bridge.stack_file import make_operators
-from rlcredit.cards.cache_key import fingerprint_configs
-from rlcredit.cards.card import ITSELF, ROLLOUT, UNTRAINED, Card, describe_card_stack, format_operator_stack
-from rlcredit.cards.card_batch import HEATED
+from rlcredit.cards.builder import build_card
+from rlcredit.cards.card import ITSELF, ROLLOUT_BUDGET, UNTRAINED_VERDICT, Card
+from rlcredit.cards.card_batch import HEATMAP_ROWS, CreditedBatch
 from rlcredit.cards.condition import CardCondition
 from rlcredit.cards.credit_effects import measure_credit_effects
 from rlcredit.cards.finding import Finding
@@ -26,10 +25,8 @@ from rlcredit.cli.policy_arguments import load_named_policy
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.heatmap import credit_heatmap
-from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.outputs.code_versions import read_git_commit
 from rlcredit.policy.model_loading import load_tokenizer
 from rlcredit.policy.pieces import make_piece_decoder
 from rlcredit.policy.policy import Policy
@@ -38,34 +35,16 @@ from rlcredit.training.module import PolicyModule
 from rlcredit.training.nan_and_mismatch import rms_difference
 from rlcredit.training.scored_samples import ROUNDED_TOLERANCE
 
-BATCHES = 3
+MIN_BATCHES = 3
 """Batches of prompts whose gradients are compared, at least."""
 
-LARGEST = 4
+MAX_BATCH_PROMPTS = 4
 """Prompts per batch of gradients, at most; as many as with every budget."""
 
 
 @dataclass
-class FileBatch:
-    """A batch from a file under one stack.
-
-    Args:
-        stack: Operators that have assigned credit.
-        rollout: Batch with the ledger as the operators left it.
-        page: Heat-map of some completions.
-        gradients: Gradient of the loss for each prompt, shape ``(P, D)`` float32; None without a policy.
-
-    """
-
-    stack: Sequence[CreditOperator]
-    rollout: Rollout
-    page: str = ""
-    gradients: NDArray[np.float32] | None = None
-
-
-@dataclass
-class RolloutCardBuilder:
-    """Builder of cards for one batch from a file and one baseline.
+class FileCards:
+    """Report cards of one batch from a file and one baseline.
 
     Args:
         file: File that :meth:`Rollout.save` has written.
@@ -89,15 +68,15 @@ class RolloutCardBuilder:
     _decode: Decode | None = field(default=None, init=False)
     _policy: Policy | None = field(default=None, init=False)
     _apart: float = field(default=0.0, init=False)
-    _base: FileBatch | None = field(default=None, init=False)
+    _base: CreditedBatch | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Read the batch, its texts and its policy."""
         self.rollout = read_batch_file(self.file)
         if self.model or self.adapter:
-            unnamed = dict.fromkeys(("ckpt_path", "config", "thinking", "engine"))
-            named = argparse.Namespace(model=self.model, adapter=self.adapter, raw=False, **unnamed)
-            self._policy = load_named_policy(named).policy
+            defaults = dict.fromkeys(("ckpt_path", "config", "thinking", "engine"))
+            policy_options = argparse.Namespace(model=self.model, adapter=self.adapter, raw=False, **defaults)
+            self._policy = load_named_policy(policy_options).policy
             self._apart = self._fit_policy(self._policy)
         if self.tokenizer:
             self._decode = make_piece_decoder(load_tokenizer(Policy(self.tokenizer).location))
@@ -111,7 +90,7 @@ class RolloutCardBuilder:
         """Name of the batch, which folders can have."""
         return re.sub(r"[^\w.-]+", "-", self.file.stem).strip("-.") or "batch"
 
-    def build_card(self, candidate: CardCondition) -> Card:
+    def make_card(self, candidate: CardCondition) -> Card:
         """Return the card of a condition.
 
         Raises:
@@ -120,49 +99,40 @@ class RolloutCardBuilder:
         """
         if self._base is None:
             self._base = self._measure_condition(self.baseline)
-        base = self._base
-        itself = candidate.content["trainer"] == self.baseline.content["trainer"]
-        batch = base if itself else self._measure_condition(candidate)
+        is_baseline = candidate.content["trainer"] == self.baseline.content["trainer"]
+        batch = self._base if is_baseline else self._measure_condition(candidate)
         candidate.refuse_edits()
-        facts = self.rollout
-        card = Card(
-            candidate.name,
-            self.name,
-            self.baseline.name,
-            ROLLOUT,
-            (candidate.origin, str(self.file), self.baseline.origin),
-            format_operator_stack(batch.stack),
-            format_operator_stack(base.stack),
-            read_git_commit(),
-            (file_sha256(self.file), fingerprint_configs([self.baseline.content])),
-            **describe_card_stack(batch, base),
+        return build_card(
+            candidate,
+            self.baseline,
+            batch,
+            self._base,
+            self._measure_sections(batch, self._base),
+            origin=str(self.file),
+            fingerprint=file_sha256(self.file),
+            organism=self.name,
+            budget=ROLLOUT_BUDGET,
+            verdict=ITSELF if is_baseline else UNTRAINED_VERDICT,
+            sentence=f"{_describe_batch(self.rollout)}. No run says what is learnt from it.",
             policy=self._name_policy(),
         )
-        card.sections = {"batch": self._measure_effects(batch, base)}
-        if batch.gradients is not None:
-            size = max(1, min(LARGEST, len(facts.mask) // facts.group_size // BATCHES))
-            gradient = [*measure_gradient_change(batch, base, size), _describe_distance(self._apart)]
-            card.sections = {**card.sections, "gradient": gradient}
-        card.verdict = ITSELF if itself else UNTRAINED
-        card.sentence = f"{_describe_batch(facts)}. No run says what is learnt from it."
-        return card
 
     def _name_policy(self) -> str:
         """Return the options that name tokenizer and policy."""
-        named = {"--tokenizer": self.tokenizer, "--model": self.model, "--adapter": self.adapter}
-        shown = [f"{option} {value}" for option, value in named.items() if value is not None]
-        return " ".join([*shown, f"--temperature {self.temperature:g}"] if self._policy else shown)
+        values = {"--tokenizer": self.tokenizer, "--model": self.model, "--adapter": self.adapter}
+        words = [f"{option} {value}" for option, value in values.items() if value is not None]
+        return " ".join([*words, f"--temperature {self.temperature:g}"] if self._policy else words)
 
-    def _measure_condition(self, condition: CardCondition) -> FileBatch:
+    def _measure_condition(self, condition: CardCondition) -> CreditedBatch:
         """Assign credit to the batch twice, so that gates are open and averages have begun; measure the second time."""
         stack = BridgedStack(make_operators(condition.content["trainer"]["callbacks"], condition.origin))
         self._refuse_missing(stack)
         stack.assign(self.rollout)
-        credited = stack.assign(self.rollout)
-        credited.sources = self.rollout.sources
-        page = credit_heatmap(credited, completions=HEATED, decode=self._decode)
-        gradients = None if self._policy is None else self._compute_gradients(self._policy, credited)
-        return FileBatch(stack.operators, credited, page, gradients)
+        credited_rollout = stack.assign(self.rollout)
+        credited_rollout.sources = self.rollout.sources
+        page = credit_heatmap(credited_rollout, completions=HEATMAP_ROWS, decode=self._decode)
+        gradients = None if self._policy is None else self._compute_gradients(self._policy, credited_rollout)
+        return CreditedBatch(stack=stack.operators, rollout=credited_rollout, page=page, gradients=gradients)
 
     def _refuse_missing(self, stack: BridgedStack) -> None:
         """Refuse a stack that needs what the batch does not hold."""
@@ -173,18 +143,22 @@ class RolloutCardBuilder:
                 "--tokenizer FOLDER."
             )
         facts = ("completion_ids", "old_logprobs", "entropy", "ref_logprobs", "sum_pi_squared", "prompt_ids")
-        given = {fact: self.rollout.has_fact(fact) or None for fact in facts}
-        stack.refuse_missing({**given, "decode": True, "step": self.rollout.step}, name)
-        known = self.rollout.correct[self.rollout.judged]
-        verdicts = self.rollout.verdicts if ((known == 0) | (known == 1)).all() else None
+        presence = {fact: self.rollout.has_fact(fact) or None for fact in facts}
+        stack.refuse_missing({**presence, "decode": True, "step": self.rollout.step}, name)
+        judgements = self.rollout.correct[self.rollout.judged]
+        verdicts = self.rollout.verdicts if ((judgements == 0) | (judgements == 1)).all() else None
         refuse_partial_rewards(stack, self.rollout.given_rewards, verdicts, "Give verdicts as `correct`")
 
-    def _measure_effects(self, batch: FileBatch, base: FileBatch) -> list[Finding]:
-        """Return the effects on the batch; a bound on credit is one for rewards from zero to one."""
-        found = list(measure_credit_effects(batch, base))
+    def _measure_sections(self, batch: CreditedBatch, base: CreditedBatch) -> dict[str, list[Finding]]:
+        """Return the findings; a bound on credit is one for rewards from zero to one."""
         rewards = self.rollout.judged_rewards
-        inside = not ((rewards < 0) | (rewards > 1)).any()
-        return [each for each in found if inside or each.name != "saturated"]
+        is_bounded = not ((rewards < 0) | (rewards > 1)).any()
+        effects = measure_credit_effects(batch, base)
+        sections = {"batch": [finding for finding in effects if is_bounded or finding.name != "saturated"]}
+        if batch.gradients is not None:
+            size = max(1, min(MAX_BATCH_PROMPTS, len(self.rollout.mask) // self.rollout.group_size // MIN_BATCHES))
+            sections["gradient"] = [*measure_gradient_change(batch, base, size), _describe_distance(self._apart)]
+        return sections
 
     def _fit_policy(self, policy: Policy) -> float:
         """Move the batch to the policy's device, and return how far its log-probabilities lie from the policy's."""
@@ -193,20 +167,23 @@ class RolloutCardBuilder:
             if isinstance(value, torch.Tensor):
                 vars(self.rollout)[name] = value.to(device)
         facts = self.rollout
-        largest, known = int(facts.completion_ids[facts.mask].max()), policy.lm.get_input_embeddings().num_embeddings
+        largest, vocabulary_size = (
+            int(facts.completion_ids[facts.mask].max()),
+            policy.lm.get_input_embeddings().num_embeddings,
+        )
         faults = {
             "no token ids": not facts.has_fact("completion_ids"),
             "no prompts": not facts.has_fact("prompt_ids"),
-            f"token {largest}, and {policy.path} has {known}": largest >= known,
+            f"token {largest}, and {policy.path} has {vocabulary_size}": largest >= vocabulary_size,
         }
-        if fault := next((name for name, found in faults.items() if found), None):
+        if fault := next((name for name, is_fault in faults.items() if is_fault), None):
             raise ValueError(f"{shorten_name(self.file.name)} holds {fault}. Leave --model out.")
         module, trainer = self._make_module(policy)
         tensors = (facts.prompt_ids, facts.completion_ids, facts.mask)
-        own = module.scorer.score_without_graph(*tensors, self.temperature, trainer.precision_plugin.forward_context)
+        scores = module.scorer.score_without_graph(*tensors, self.temperature, trainer.precision_plugin.forward_context)
         if not facts.has_fact("old_logprobs"):
-            facts.old_logprobs = own.logprobs
-        return rms_difference(own.logprobs, facts.old_logprobs, facts.mask)
+            facts.old_logprobs = scores.logprobs
+        return rms_difference(scores.logprobs, facts.old_logprobs, facts.mask)
 
     def _make_module(self, policy: Policy) -> tuple[PolicyModule, Trainer]:
         quiet = dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary", "enable_checkpointing"), False)
@@ -214,10 +191,10 @@ class RolloutCardBuilder:
         trainer = Trainer(accelerator="cpu", devices=1, deterministic=True, **quiet)
         return PolicyModule(policy=policy, sampling=sampling), trainer
 
-    def _compute_gradients(self, policy: Policy, credited: Rollout) -> NDArray[np.float32]:
+    def _compute_gradients(self, policy: Policy, rollout: Rollout) -> NDArray[np.float32]:
         """Return the gradient of the loss of each prompt."""
         module, trainer = self._make_module(policy)
-        return compute_prompt_vectors(trainer, module, credited, credited.credit).cpu().numpy()
+        return compute_prompt_vectors(trainer, module, rollout, rollout.credit).cpu().numpy()
 
 
 def read_batch_file(file: Path) -> Rollout:
@@ -244,20 +221,22 @@ def read_batch_file(file: Path) -> Rollout:
     return rollout
 
 
-def _describe_distance(apart: float) -> Finding:
-    """Return how far the policy lies from the one that sampled the batch."""
-    other = "The policy is not the one that sampled this batch, or not at this temperature: the gradient is weighted."
-    sentence = "The policy is the one that sampled this batch." if apart < ROUNDED_TOLERANCE else other
-    return Finding("distance", "distance of log-probabilities", apart, "nats", sentence=sentence)
+def _describe_distance(distance: float) -> Finding:
+    """Return the distance of the policy from the one that sampled the batch."""
+    foreign_sentence = (
+        "The policy is not the one that sampled this batch, or not at this temperature: the gradient is weighted."
+    )
+    sentence = "The policy is the one that sampled this batch." if distance < ROUNDED_TOLERANCE else foreign_sentence
+    return Finding("distance", "distance of log-probabilities", distance, "nats", sentence=sentence)
 
 
 def _describe_batch(rollout: Rollout) -> str:
-    """Return what a batch is, in words."""
+    """Return the description of a batch, in words."""
     rows, tokens = int(rollout.mask.any(-1).sum()), int(rollout.mask.sum())
     prompts = len(rollout.mask) // rollout.group_size
     rewards = rollout.rewards[rollout.judged & rollout.mask.any(-1)]
     if ((rewards == 0) | (rewards == 1)).all():
-        said = f"{100 * rewards.mean():.0f} % right" if len(rewards) else "none judged"
+        summary = f"{100 * rewards.mean():.0f} % right" if len(rewards) else "none judged"
     else:
-        said = f"rewards from {rewards.min():.3g} to {rewards.max():.3g}"
-    return f"{rows:,} completions of {prompts:,} prompts at step {rollout.step}, {said}, {tokens:,} tokens in all"
+        summary = f"rewards from {rewards.min():.3g} to {rewards.max():.3g}"
+    return f"{rows:,} completions of {prompts:,} prompts at step {rollout.step}, {summary}, {tokens:,} tokens in all"

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rlcredit.cards.builder import CardBuilder
 from rlcredit.cards.card_policies import resolve_card_policy
 from rlcredit.cards.condition import resolve_card_condition
 from rlcredit.cards.measuring_bar import MeasuringBar
+from rlcredit.cards.policy_cards import PolicyCards
 from tests.rlcredit.cards.conftest import BUDGET
 
 MOODY = """
@@ -35,7 +35,7 @@ def test_true_credit_is_not_taken_for_that_of_other_answers(tmp_path, monkeypatc
     def measure(mood):
         (tmp_path / "mood").write_text(str(mood))
         with MeasuringBar("GRPO", 9) as bar:
-            return CardBuilder(*asked, engine="moody_engine.Moody()").measure_baseline(bar)
+            return PolicyCards(*asked, engine="moody_engine.Moody()").measure_baseline(bar)
 
     first, again, other = measure(0), measure(0), measure(1)
     assert first.decoded == again.decoded

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlcredit.cards.card import ITSELF, NONE
+from rlcredit.cards.card import ITSELF, NO_DIFFERENCE
 from rlcredit.cards.ranking import GAIN, Row
 from rlcredit.pages.number_formats import format_with_interval
 from rlcredit.pages.tables import Table
@@ -80,7 +80,7 @@ def correlate_predictors(rows: Sequence[Row]) -> Iterator[PredictorCorrelation]:
         rows: Rows of the leaderboard, a condition once per test policy.
 
     """
-    others = [row for row in rows if row["verdict"] not in (ITSELF, NONE)]
+    others = [row for row in rows if row["verdict"] not in (ITSELF, NO_DIFFERENCE)]
     for probe in PROBES:
         cells = _select_rankable_policies(
             {

@@ -11,7 +11,7 @@ from rlcredit.bridge import assign_credit, load_stack
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_command import run_card_command
 from rlcredit.cards.condition import resolve_card_condition
-from rlcredit.cards.rollout_card import RolloutCardBuilder
+from rlcredit.cards.file_cards import FileCards
 from rlcredit.policy.model_loading import load_tokenizer
 from rlcredit.policy.policy import Policy
 from tests.conftest import make_rollout
@@ -85,11 +85,11 @@ def test_credit_is_moved_as_in_the_formula(tmp_path):
     )
     rollout.save(tmp_path / "batch.safetensors")
     base = resolve_card_condition("GRPO")
-    builder = RolloutCardBuilder(tmp_path / "batch.safetensors", base)
-    card = builder.build_card(resolve_card_condition("GTPO(beta=1)"))
+    builder = FileCards(tmp_path / "batch.safetensors", base)
+    card = builder.make_card(resolve_card_condition("GTPO(beta=1)"))
     assert card.finding("moved").estimate == pytest.approx(0.5)
     assert card.finding("moved_within").estimate == pytest.approx(1)
-    itself = builder.build_card(base)
+    itself = builder.make_card(base)
     assert itself.verdict == "the baseline itself"
     assert itself.finding("moved").estimate == 0
 
@@ -217,7 +217,7 @@ def test_files_that_are_no_batch_are_refused_by_name(run, tmp_path):
 def test_a_batch_that_has_credit_gets_that_of_the_card_and_no_other(tmp_path):
     credited = CreditStack(load_stack("sepa_paper/c2_grpo_gtpo").operators).assign(make_rollout(VERDICTS, 4, 6))
     credited.save(tmp_path / "batch.safetensors")
-    card = RolloutCardBuilder(tmp_path / "batch.safetensors", resolve_card_condition("GRPO")).build_card(
+    card = FileCards(tmp_path / "batch.safetensors", resolve_card_condition("GRPO")).make_card(
         resolve_card_condition("GTPO")
     )
     assert re.search(r'"stack": "GRPO \S+ GTPO"', card.page)
