@@ -4,7 +4,7 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import lightning.pytorch as pl
 import torch
@@ -17,26 +17,24 @@ from lightning.pytorch.utilities import rank_zero_only
 import rlcredit.decoding.vllm_server
 import rlcredit.supervision.linear_rate
 import rlcredit.supervision.token_budget  # noqa: F401
-from rlcredit.base.exit_status import FAILED, RunStopped
+from rlcredit.base.exit_status import FAILED, FINISHED, RunStopped
 from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.lightning_private import OpenCLI, read_callbacks
 from rlcredit.base.messages import print_message
 from rlcredit.cli import config_checks, deferred_loggers
-from rlcredit.cli.config_schema import Roots
 from rlcredit.cli.explain import collect_run_parameters, describe_configuration, find_trainer_stack
 from rlcredit.cli.prompt_preview import preview_first_prompt
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.readable_parser import ReadableParser
 from rlcredit.cli.run_options import TRAINER_DEFAULTS
 from rlcredit.cli.run_session import RunSession, describe_run_results
-from rlcredit.cli.run_words import resolve_run_words
 from rlcredit.cli.startup import read_configuration_or_exit
 from rlcredit.cli.validation_report import report_validation
-from rlcredit.config import jsonargparse_patches, strict_yaml
+from rlcredit.config import strict_yaml
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.config_expansion import expand_call_forms
-from rlcredit.config.error_messages import UNORDERED_MARK, describe_exception, find_root_cause
-from rlcredit.config.paths import extend_import_path
+from rlcredit.config.error_messages import UNORDERED_MARK, describe_exception, find_raised_error
+from rlcredit.config.reader import Roots
 from rlcredit.credit.catalogue import import_operators
 from rlcredit.credit.contract import StackError, select_operators
 from rlcredit.credit.stack_checks import bound_advantages, check_stack
@@ -97,8 +95,11 @@ ROOTS: Roots = {
     "data": Task,
     "checkpoint": Checkpoints,
     "completions": CompletionTable,
+    "ckpt_path": str,
+    "verbose": bool,
+    "weights_only": bool,
 }
-"""Class behind each top-level key of a configuration."""
+"""Type behind each top-level key of a configuration."""
 
 
 def read_expanded_config(file: Path) -> Any:
@@ -155,11 +156,18 @@ class CreditCLI(OpenCLI):
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
         """Refuse values that the parser accepts but that no run could start with."""
         super().parse_arguments(parser, args)
+        config = self.config[self.command]
         try:
-            config_checks.refuse_unusable_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
-            config_checks.refuse_replace_in_file(ReadableParser.given)
+            config_checks.refuse_unusable_values(config, ReadableParser.roots)
         except ValueError as error:
-            parser.error(str(error))
+            self.refuse(str(error))
+        if "print_config" in ReadableParser.configuration.switches:
+            print(self.get_subcommand_parser(self.command).dump(config, skip_none=False), end="")
+            sys.exit(FINISHED)
+
+    def refuse(self, sentence: str) -> NoReturn:
+        """Print a sentence, and exit with status 2."""
+        self.parser.refuse(sentence)  # pyright: ignore[reportAttributeAccessIssue]
 
     def before_instantiate_classes(self) -> None:
         """Name the run and choose its folder; ``explain`` writes nothing."""
@@ -182,7 +190,7 @@ class CreditCLI(OpenCLI):
             )
             to = self._take_destination(config)
         except ValueError as error:
-            self.parser.error(str(error))
+            self.refuse(str(error))
         asked = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
         config.ckpt_path = None if path is None else str(path)
         self.session = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
@@ -200,7 +208,7 @@ class CreditCLI(OpenCLI):
             with self.session.folder.lock_folder() if self.session.folder.lock.exists() else contextlib.nullcontext():
                 self.session.refuse_overwriting()
         except ValueError as error:
-            self.parser.refuse(str(error))  # pyright: ignore[reportAttributeAccessIssue]
+            self.refuse(str(error))
 
     def _take_destination(self, config: Namespace) -> MLflowDestination | None:
         """Remove Lightning's MLflow logger, which waits at every step; return where the record is delivered."""
@@ -292,9 +300,8 @@ class CreditCLI(OpenCLI):
         except Exception as error:
             if isinstance(error, RunStopped) and not isinstance(error, ValueError):
                 raise
-            if isinstance(find_root_cause(error), (ValueError, OSError)) and not isinstance(error, StackError):
-                self.parser.error(explain_refusal(error))
-            self.parser.refuse(explain_refusal(error))  # pyright: ignore[reportAttributeAccessIssue]
+            raised = find_raised_error(error, "jsonargparse")
+            self.refuse(explain_refusal(raised if isinstance(raised, (ValueError, OSError)) else error))
 
     def rehearse(self) -> list[str]:
         """Try the stack, local data and the output folder; return what was not tried."""
@@ -323,7 +330,7 @@ class CreditCLI(OpenCLI):
                 refuse_unloadable_policy(model.policy)
                 print("", *preview_first_prompt(model.policy, datamodule), sep="\n")
             except REFUSALS as error:
-                self.parser.error(explain_refusal(error))
+                self.refuse(explain_refusal(error))
 
     def run_subcommand(self, subcommand: str) -> None:
         """Run the command; in ``fit`` the first process locks the run's folder and keeps its record."""
@@ -336,7 +343,7 @@ class CreditCLI(OpenCLI):
             print(describe_run_results(self.session.folder, self.session.to), flush=True)
         except (ValueError, OSError) as error:
             if self.identity.record is None:  # nothing has been begun
-                self.parser.error(str(error))
+                self.refuse(str(error))
             raise
 
     def before_fit(self) -> None:
@@ -409,11 +416,9 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
     silence_libraries()
     import_operators()  # so that a configuration may name every operator
     args = sys.argv[1:] if args is None else args
-    jsonargparse_patches.patch_argument_carryover(Task)
     ReadableParser.roots = ROOTS
-    ReadableParser.given = read_configuration_or_exit(args, ROOTS)
-    words = resolve_run_words(args)
-    extend_import_path(words)
+    ReadableParser.configuration = configuration = read_configuration_or_exit(args, ROOTS)
+    switches = dict.fromkeys([name for name in configuration.switches if name != "print_config"], True)
     return cli(
         PolicyModule,
         Task,
@@ -426,5 +431,7 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
         auto_configure_optimizers=False,
         load_from_checkpoint_support=False,  # it would keep the configuration twice; the run's record has it
         parser_class=ReadableParser,
-        args=words,
+        command=configuration.command,
+        values={**configuration.values, **switches},
+        words=args[1:] if any(word.partition("=")[0].endswith(".help") for word in args) else (),
     )

@@ -2,32 +2,14 @@
 
 import difflib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from rlcredit.cli.config_schema import Roots, find_class_at
-from rlcredit.config.class_paths import list_parameter_names
-from rlcredit.config.module_source import is_standard_library
+from rlcredit.config.class_paths import find_expected_classes, find_named_class, list_parameter_names
+from rlcredit.config.config_expansion import find_inner_hints
+from rlcredit.config.reader import ENTRY_KEYS, Roots
 
 Names = tuple[str | int, ...]
 """Where something lies in a configuration: keys of mappings and places in lists."""
-
-ENTRY = ("class_path", "init_args", "dict_kwargs")
-"""The keys of a class with its arguments."""
-
-
-class UnknownName(NamedTuple):
-    """The first unknown name on a path.
-
-    Attributes:
-        place: Position of the name on the path.
-        owner: Class that does not know the name; None at the top of a configuration.
-        known: Names that would be accepted there.
-
-    """
-
-    place: int
-    owner: type | None
-    known: Sequence[str]
 
 
 def find_closest_name(name: str, known: Sequence[str]) -> str | None:
@@ -46,15 +28,32 @@ def find_closest_name(name: str, known: Sequence[str]) -> str | None:
     return next((lowered[each] for each in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)), None)
 
 
-def find_unknown_name(path: Names, config: Any, roots: Roots) -> UnknownName | None:
-    """Return the first unknown name on a path; None if all are known or any name is allowed."""
+def find_class_at(path: Names, config: Any, roots: Roots) -> type | None:
+    """Return the class at a place in a configuration: by its ``class_path``, else by its type."""
+    hint: Any = roots
+    node, owner = config, None
+    for part in path:
+        if not isinstance(part, int):
+            hint = find_inner_hints(node if isinstance(node, dict) else {}, hint).get(part)
+        if isinstance(node, list) and isinstance(part, int):
+            node = node[part]
+        else:
+            node = node.get(part) if isinstance(node, dict) else None
+        if part not in ENTRY_KEYS:
+            bases = find_expected_classes(hint)
+            named = node.get("class_path") if isinstance(node, dict) else node
+            owner = find_named_class(named, bases) or next(iter(bases), None)
+    return owner
+
+
+def find_unknown_name(path: Names, config: Any, roots: Roots) -> tuple[int, Sequence[str]] | None:
+    """Return the position of the first unknown name on a path and the names accepted there; None if all are known."""
     for place, part in enumerate(path):
-        owner = find_class_at(path[:place], config, roots)
-        known = _list_known_names(path[:place], owner, roots)
+        known = list_known_names(path[:place], config, roots)
         if known is None:
             return None
         if isinstance(part, str) and part not in known:
-            return UnknownName(place, owner, known)
+            return place, known
     return None
 
 
@@ -75,11 +74,12 @@ def repair_path(path: Names, config: Any, roots: Roots) -> Names | None:
     """
     corrected = path
     while slip := find_unknown_name(corrected, config, roots):
-        name = find_closest_name(str(corrected[slip.place]), slip.known)
+        place, known = slip
+        name = find_closest_name(str(corrected[place]), known)
         if name is None:
-            corrected = corrected[: slip.place]
+            corrected = corrected[:place]
             break
-        corrected = (*corrected[: slip.place], name, *corrected[slip.place + 1 :])
+        corrected = (*corrected[:place], name, *corrected[place + 1 :])
     return corrected if corrected and corrected != path[: len(corrected)] else None
 
 
@@ -109,7 +109,7 @@ def find_places_of_name(name: str, config: Any, roots: Roots) -> list[Names]:
             (*path, *_find_arguments_key(path, config), p)
             for path, owner in owners
             if owner
-            for p in _list_own_parameters(owner)
+            for p in list_parameter_names(owner)
         ]
         if found := [path for path in inner if path[-1] == name]:
             return found if len(found) <= MOST else []
@@ -125,14 +125,11 @@ def _find_arguments_key(path: Names, config: Any) -> Names:
     return ("init_args",) if isinstance(node, dict) and "class_path" in node else ()
 
 
-def _list_own_parameters(owner: type) -> Sequence[str]:
-    return () if is_standard_library(owner.__module__) else list_parameter_names(owner)
-
-
-def _list_known_names(path: Names, owner: type | None, roots: Roots) -> Sequence[str] | None:
+def list_known_names(path: Names, config: Any, roots: Roots) -> Sequence[str] | None:
     """Return the names that may follow a path; None if any name may."""
     if not path:
         return list(roots)
-    if owner is None or owner.__module__ == "builtins":
+    owner = find_class_at(path, config, roots)
+    if owner is None:
         return None
-    return list_parameter_names(owner) if path[-1] == "init_args" else [*list_parameter_names(owner), *ENTRY]
+    return list_parameter_names(owner) if path[-1] == "init_args" else [*list_parameter_names(owner), *ENTRY_KEYS]

@@ -1,8 +1,8 @@
-"""Which classes and functions a configuration may name; what it may not is refused before its code runs."""
+"""Which classes and functions a configuration may name; none of them is called before its place accepts it."""
 
-import ast
 import contextlib
 import difflib
+import importlib
 import inspect
 import sys
 import types
@@ -14,21 +14,8 @@ from typing import Any
 import jsonargparse
 
 from rlcredit.config.error_messages import MARK, describe_exception
-from rlcredit.config.jsonargparse_patches import (
-    import_unchecked,
-    patch_call_form,
-    patch_class_import,
-    patch_written_class_paths,
-)
-from rlcredit.config.module_source import (
-    CALLBACKS,
-    find_definition,
-    find_syntax_problem,
-    has_only_python_bases,
-    is_standard_library,
-    list_class_names,
-    locate_module,
-)
+from rlcredit.config.jsonargparse_patches import patch_written_class_paths
+from rlcredit.config.module_source import CALLBACKS, is_standard_library, locate_module
 
 STANDARD = "is Python's own; there is no operator, task, loss, optimizer, scheduler or logger in its library."
 
@@ -45,63 +32,37 @@ class ClassPathError(ImportError, ValueError):
 
 
 def patch_jsonargparse() -> None:
-    """Have every class path checked before jsonargparse imports it, however it was written, in call form too.
+    """Have jsonargparse import nothing of Python's own library, and make no class where anything is accepted.
 
-    Raises:
-        ValueError: this version of jsonargparse imports by another function.
-
+    It writes the class paths that rlcredit documents.
     """
-    patch_class_import(import_class_path)
-    patch_call_form()
+    jsonargparse.set_parsing_settings(
+        instantiate_subclass_spec_in_any=False, import_path_denylist=sorted(sys.stdlib_module_names)
+    )
     patch_written_class_paths()
 
 
-def import_class_path(path: Any, *args: Any, **kwargs: Any) -> Any:
-    """Import what a configuration names, unless it is refused."""
-    refuse_invalid_class_path(path)
-    try:
-        obj = import_unchecked(path, *args, **kwargs)
-    except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
-        if not _is_dotted_path(path):
-            raise
-        raise ClassPathError(path, _explain_failed_import(path, error)) from error
-    if is_standard_library(getattr(obj, "__module__", None) or type(obj).__module__):
-        raise ClassPathError(path, STANDARD)
-    return obj
-
-
-def refuse_invalid_class_path(path: Any) -> None:
-    """Refuse a dotted path that cannot name what a configuration describes; nothing is imported for this check.
-
-    Args:
-        path: Path as it was written; one that is no dotted path is left to the parser.
+def import_class_path(path: Any) -> Any:
+    """Import what a configuration names.
 
     Raises:
-        ClassPathError: it is Python's own, or the source says that there is no such class or annotated function.
+        ClassPathError: it is Python's own, or cannot be imported.
 
     """
-    if not _is_dotted_path(path):
-        return
     if is_standard_library(path):
         raise ClassPathError(path, STANDARD)
-    module, rest = locate_module(path)
-    if module is None or module.name in sys.modules:
-        return
-    if problem := find_syntax_problem(module):
-        raise ClassPathError(path, f"cannot be imported: {problem}.")
-    if len(rest) != 1:
-        raise ClassPathError(path, "is no class or function at the top of a module.")
-    if (resolved := find_definition(module, rest[0])) is None:
-        known = _suggest_classes(rest[0], list_class_names(module))
-        raise ClassPathError(path, f"is neither a class nor a function in the source of {module.name}.{known}")
-    where, node = resolved
-    if isinstance(node, ast.ClassDef) and has_only_python_bases(where, node):
-        raise ClassPathError(path, "is derived from nothing that a configuration describes.")
-    if isinstance(node, ast.FunctionDef) and node.returns is None:
-        raise ClassPathError(path, "is a function that does not say what it returns. Annotate it.")
+    module, _, name = path.rpartition(".")
+    try:
+        named = getattr(importlib.import_module(module), name)
+    except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
+        raise ClassPathError(path, _explain_failed_import(path, error)) from error
+    if is_standard_library(getattr(named, "__module__", None) or type(named).__module__):
+        raise ClassPathError(path, STANDARD)
+    return named
 
 
-def _is_dotted_path(path: Any) -> bool:
+def is_dotted_path(path: Any) -> bool:
+    """Whether a value may be the dotted path of a class or function."""
     return isinstance(path, str) and "." in path and all(part.isidentifier() for part in path.split("."))
 
 
@@ -160,7 +121,7 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     """Refuse what a parser accepts and would call: a function, or any class in a place for callables.
 
     Args:
-        config: Configuration, parsed and not instantiated; what it names has been imported.
+        config: Configuration as it was read or parsed, not instantiated; what it names is imported.
         hint: Type of the place; for a group of arguments, their class.
         key: Dotted key of the place.
 
@@ -171,12 +132,16 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     if isinstance(config, list):
         for place, value in enumerate(config):
             refuse_misplaced_class(value, hint, f"{key}[{place}]")
-    mapping = _view_as_mapping(config)
-    owner, arguments, inside = next(find_hint_classes(hint), None), mapping, key
+    bases = tuple(find_hint_classes(hint))
+    is_path = is_dotted_path(config) and find_expected_classes(hint)
+    mapping = {"class_path": config} if is_path else _view_as_mapping(config)
+    owner, arguments, inside = next(iter(bases), None), mapping, key
     if isinstance(path := mapping.get("class_path"), str):
-        owner = import_unchecked(path)
-        _refuse_wrong_class(path, owner, tuple(find_hint_classes(hint)), key)
+        owner = _load_class_or_function(path, bases, key)
+        if owner is not None:
+            _refuse_wrong_class(path, owner, bases, key)
         inside = f"{key}.init_args"
+    if "class_path" in mapping or "init_args" in mapping:
         arguments = {**_view_as_mapping(mapping.get("init_args")), **_view_as_mapping(mapping.get("dict_kwargs"))}
     hints = collect_argument_hints(owner)
     for name, value in arguments.items():
@@ -184,12 +149,24 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
             refuse_misplaced_class(value, inner, f"{inside}.{name}")
 
 
+def _load_class_or_function(path: str, bases: Sequence[type], key: str) -> Any:
+    """Return what a class path names; None for a short name that no class has."""
+    if not is_dotted_path(path):
+        return find_named_class(path, bases)
+    try:
+        return import_class_path(path)
+    except ClassPathError as error:
+        raise ValueError(f"{key}: {str(error).removeprefix(MARK)}") from error
+
+
 def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str) -> None:
     """Hold a class, or what a function says it returns, against the types of its place."""
     result = owner if inspect.isclass(owner) else collect_argument_hints(owner).get("return")
     if not any(issubclass(cls, bases) for cls in find_hint_classes(result)):
-        wanted = " or ".join(base.__name__ for base in bases) or "no class with arguments"
-        raise ValueError(f"{key}: `{path}` is not what this place accepts: {wanted}.")
+        wanted = " or ".join(f"`{base.__name__}`" for base in bases) or "class with arguments"
+        raise ValueError(
+            f"{key}: `{path}` is no {wanted}, and no function that says it returns one. Name another class."
+        )
 
 
 def _view_as_mapping(config: Any) -> Mapping[str, Any]:
@@ -219,6 +196,20 @@ def find_hint_classes(hint: Any) -> Iterator[type]:
             yield from find_hint_classes(argument)
 
 
+def find_expected_classes(hint: Any) -> tuple[type, ...]:
+    """Return the classes of a place; none where a plain text is accepted as well, or for settings by name."""
+    if isinstance(hint, Mapping) or str in flatten_union(hint):
+        return ()
+    return tuple(cls for cls in find_hint_classes(hint) if not is_standard_library(cls.__module__))
+
+
+def flatten_union(hint: Any) -> tuple[Any, ...]:
+    """Return the members of a union, those of unions inside it too; the type itself if it is none."""
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return (hint,)
+    return tuple(member for inner in typing.get_args(hint) for member in flatten_union(inner))
+
+
 def find_named_class(name: Any, bases: Sequence[type]) -> type | None:
     """Return the class that a short name or a dotted path means; None unless its module has been imported.
 
@@ -231,6 +222,21 @@ def find_named_class(name: Any, bases: Sequence[type]) -> type | None:
         return None
     short = (cls for base in bases for cls in walk_subclasses(base) if cls.__name__ == name)
     return next(short, None) or _find_imported_class(name)
+
+
+def load_named_class(name: Any, bases: Sequence[type]) -> type | None:
+    """Return the class that a short name or a dotted path means, its module imported if need be; None for no class."""
+    named = find_named_class(name, bases)
+    if named is None and is_dotted_path(name):
+        with contextlib.suppress(ClassPathError):
+            named = import_class_path(name)
+    return named if isinstance(named, type) else None
+
+
+def find_declaring_class(cls: type, parameter: str) -> type | None:
+    """Return the class that an argument belongs to: the nearest of a class and its bases that declares it."""
+    declaring = (owner for owner in cls.__mro__ if "__init__" in vars(owner))
+    return next((owner for owner in declaring if parameter in inspect.signature(owner.__init__).parameters), None)
 
 
 def _find_imported_class(path: str) -> type | None:

@@ -43,6 +43,22 @@ def find_root_cause(error: BaseException) -> BaseException:
     return error
 
 
+def find_raised_error(error: BaseException, package: str) -> BaseException:
+    """Return the first error of a chain that code outside of a package has raised: the last wraps it for its caller.
+
+    Args:
+        error: Error at the end of the chain.
+        package: Name of a package's folder.
+
+    """
+    while error.__cause__ is not None:
+        frames = traceback.extract_tb(error.__traceback__)
+        if not frames or package not in Path(frames[-1].filename).parts:
+            break
+        error = error.__cause__
+    return error
+
+
 def _find_error_place(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}, line {error.lineno}"

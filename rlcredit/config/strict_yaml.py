@@ -95,12 +95,13 @@ def _list_child_nodes(node: yaml.Node) -> list[yaml.Node]:
     return node.value if isinstance(node, yaml.SequenceNode) else []
 
 
-def parse_yaml(text: str, name: str = "") -> Any:
+def parse_yaml(text: str, name: str = "", loader: type[StrictYAMLLoader] = StrictYAMLLoader) -> Any:
     """Return what a YAML text says.
 
     Args:
         text: Text of a file or a flag.
         name: Name of the file or flag, for messages.
+        loader: Loader that reads it.
 
     Raises:
         UnreadableError: it is no YAML, repeats a key, or is larger or deeper than the limits.
@@ -114,7 +115,7 @@ def parse_yaml(text: str, name: str = "") -> Any:
     if len(text) > BYTES:
         raise UnreadableError(f"{prefix}more than {BYTES:,} characters, which no configuration needs.")
     try:
-        return yaml.load(text, StrictYAMLLoader)  # a SafeLoader
+        return yaml.load(text, loader)  # a SafeLoader
     except UnreadableError as error:
         raise UnreadableError(f"{prefix}{error}") from None
     except yaml.MarkedYAMLError as error:
