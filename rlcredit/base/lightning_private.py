@@ -4,6 +4,7 @@ Written for Lightning 2.6. Every entry says what it reads or changes, and what b
 break each of them, and ``tests/rlcredit/base/test_lightning_private.py`` says which.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -197,7 +198,7 @@ class OpenCLI(LightningCLI):
         if self.words:
             self.config = parser.parse_args([self.command, *self.words])
         else:
-            self.config = parser.parse_object({"subcommand": self.command, self.command: dict(self.values)})
+            self.config = parser.parse_object({"subcommand": self.command, self.command: copy.deepcopy(dict(self.values))})
 
     def add_subcommand_arguments(self, subcommand: str, parser: LightningArgumentParser) -> None:
         """Add the options of one subcommand."""
