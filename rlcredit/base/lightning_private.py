@@ -198,7 +198,9 @@ class OpenCLI(LightningCLI):
         if self.words:
             self.config = parser.parse_args([self.command, *self.words])
         else:
-            self.config = parser.parse_object({"subcommand": self.command, self.command: copy.deepcopy(dict(self.values))})
+            self.config = parser.parse_object(
+                {"subcommand": self.command, self.command: copy.deepcopy(dict(self.values))}
+            )
 
     def add_subcommand_arguments(self, subcommand: str, parser: LightningArgumentParser) -> None:
         """Add the options of one subcommand."""

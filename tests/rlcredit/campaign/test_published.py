@@ -15,7 +15,7 @@ from rlcredit.campaign.plan_text import explain_seed_shortfall, list_evaluation_
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, render_settings
 from rlcredit.cli.application import ROOTS, CreditCLI, run_credit_cli
-from rlcredit.cli.config_schema import merge_configs
+from rlcredit.config.reader import read_configuration
 from tests.slow_cases import mark_others_slow
 
 ROOT = Path(__file__).parents[3]
@@ -158,7 +158,8 @@ def found_differences(declared, executed, given):
 
 def files(declaration, condition, given):
     """Lay the files of a condition on top of one another."""
-    merged = merge_configs([each for each in given(declaration, condition) if each.startswith("--config=")], ROOTS)
+    words = [word for word in given(declaration, condition) if word.startswith("--config=")]
+    merged = read_configuration(words, ROOTS).values
     return {key: value for key, value in merged.items() if key != "condition"}
 
 

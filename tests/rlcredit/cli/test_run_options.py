@@ -7,7 +7,6 @@ import pytest
 
 from rlcredit.cli.run_options import LINKED, SECTIONS, make_explain_parser, make_fit_parser, make_validate_parser
 from rlcredit.cli.source_options import read_class_parameters
-from rlcredit.config.jsonargparse_patches import list_options
 
 OWN = {"--out", "--mlflow", "-h", "--help", "--print_config"}
 """What is said in other words to the parser of Lightning, or asked of every parser."""
@@ -31,7 +30,9 @@ def parsers():
 
     class Described(CreditCLI):
         def parse_arguments(self, parser, args):
-            found[name] = set(list_options(self.get_subcommand_parser(name)))
+            found[name] = {
+                option for action in self.get_subcommand_parser(name)._actions for option in action.option_strings
+            }
             raise StoppedError
 
     for name in ("fit", "validate", "explain"):
