@@ -12,11 +12,9 @@ from typing import Any
 from jsonargparse import ArgumentError, ArgumentParser
 
 from rlcredit.cli.name_suggestions import (
-    Names,
-    find_class_at,
+    KeyPath,
     find_closest_name,
     find_places_of_name,
-    repair_path,
 )
 from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import MLFLOW, OUT, resolve_run_words
@@ -28,7 +26,7 @@ from rlcredit.config.class_paths import (
     load_named_class,
     walk_subclasses,
 )
-from rlcredit.config.reader import ENTRY_KEYS, Configuration, Roots
+from rlcredit.config.reader import ENTRY_KEYS, Configuration, KeyPath, Roots
 
 MAX_READ_LENGTH = 200
 """Characters of a message that people still read; a list of names that would make it longer is left out."""
@@ -104,13 +102,13 @@ class _FaultFinder:
         if "data" in self.roots and "data" not in self.config:
             yield "no configuration is named. Say which one: --config configs/tiny.yaml"
 
-    def _find_value_faults(self, path: Names, value: Any, hint: Any) -> Iterator[str]:
+    def _find_value_faults(self, path: KeyPath, value: Any, hint: Any) -> Iterator[str]:
         if hint is None or is_accepted(value, hint):
             return
         inner = list(self._find_inner_faults(path, value, hint))
         yield from inner or [_explain_value(path, value, hint)]
 
-    def _find_inner_faults(self, path: Names, value: Any, hint: Any) -> Iterator[str]:
+    def _find_inner_faults(self, path: KeyPath, value: Any, hint: Any) -> Iterator[str]:
         """Yield the faults of what is in a list or class."""
         is_number = {int, float} & set(flatten_union(hint))
         bases = () if is_number else find_expected_classes(hint)
@@ -125,7 +123,7 @@ class _FaultFinder:
         elif isinstance(value, dict) and (bases or "class_path" in value):
             yield from self._find_class_faults(path, value, bases)
 
-    def _find_class_faults(self, path: Names, value: dict[str, Any], bases: Sequence[type]) -> Iterator[str]:
+    def _find_class_faults(self, path: KeyPath, value: dict[str, Any], bases: Sequence[type]) -> Iterator[str]:
         name = value.get("class_path")
         cls = load_named_class(name, bases) if name else next(iter(bases))
         if cls is None:
@@ -145,7 +143,7 @@ class _FaultFinder:
                 yield from self._find_value_faults((*inner, key), argument, hints.get(key))
         yield from self._find_missing_arguments(path, cls, arguments)
 
-    def _find_missing_arguments(self, path: Names, cls: type, arguments: Mapping[str, Any]) -> Iterator[str]:
+    def _find_missing_arguments(self, path: KeyPath, cls: type, arguments: Mapping[str, Any]) -> Iterator[str]:
         parameters = inspect.signature(cls.__init__).parameters.values()
         for parameter in list(parameters)[1:]:
             is_named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
@@ -153,49 +151,31 @@ class _FaultFinder:
                 key = _render_path((*path, "init_args", parameter.name))
                 yield f"{key}: missing, and {cls.__name__} needs it. Say it, as --{key} ..."
 
-    def _explain_unknown_name(self, path: Names, owner: type | None, known: Sequence[str]) -> str:
+    def _explain_unknown_name(self, path: KeyPath, owner: type | None, known: Sequence[str]) -> str:
         """Name what may have been meant by an unknown option, key or parameter."""
-        if self.configuration.find_origin(path).startswith(f"--{path[0]}") and self._is_option(path):
-            return self._explain_unknown_option(path)
-        where, wrong = _render_path(path), str(path[-1])
-        meant = _render_suggestion(find_closest_name(wrong, known))
+        origin, where, wrong = self.configuration.find_origin(path), _render_path(path), str(path[-1])
+        close = find_closest_name(wrong, known)
+        places = find_places_of_name(wrong, self.config, self.roots)
+        if origin.startswith(f"--{where}"):  # an option, and no argument of a class that may be replaced
+            repaired = _render_path((*path[:-1], close)) + origin.removeprefix(f"--{where}") if close else ""
+            return _explain_unknown_option(origin.removeprefix("--"), repaired, places)
+        meant = _render_suggestion(close)
         if relatives := self._find_related_classes(owner, wrong, path):
             verb = "has" if len(relatives) == 1 else "have"
             meant = f" {', '.join(relatives)} {verb} one: --{path[0]} {relatives[-1]}."
-        elif not meant and (places := find_places_of_name(wrong, self.config, self.roots)):
+        elif not meant and places:
             meant = f" Did you mean {_render_alternatives(places)}?"
         elif not meant and owner is None:
             meant = _render_suggestion(_find_key_of_flag(f"--{wrong}"))
         if owner is None:
             return f"{where}: no such key.{meant}"
-        allowed = [parameter for parameter in known if parameter not in ENTRY_KEYS]
-        listed = f" It accepts {', '.join(allowed)}." if allowed else ""
+        listed = f" It accepts {', '.join(known)}." if known else ""
         said = f"{where}: `{owner.__name__}` has no parameter `{wrong}`.{meant}"
         return _append_if_read(said, listed, " docs/reference/configuration.md lists those that it has.")
 
-    def _is_option(self, path: Names) -> bool:
-        """Whether a path leads to an option of the command line, not to an argument of a class that may be replaced."""
-        return not any(isinstance(part, int) or part in ENTRY_KEYS for part in path)
-
-    def _explain_unknown_option(self, path: Names) -> str:
-        written = self.configuration.find_origin(path).removeprefix("--")
-        path = tuple(written.split(".")) if written.startswith(_render_path(path)) else path
-        shown = _render_path(path)
-        corrected = repair_path(path, self.config, self.roots)
-        misplaced = len(path) == 1 or not corrected or len(corrected) < len(path)  # nothing is spelt like all of it
-        if misplaced and (places := find_places_of_name(str(path[-1]), self.config, self.roots)):
-            return f"--{shown}: no such option. Did you mean {_render_alternatives(places, '--')}?"
-        if corrected:
-            return f"--{shown}: no such option. Did you mean `--{_render_path(corrected)}`?"
-        parser = make_fit_parser()
-        options = [option.removeprefix("--") for option in parser.options if "." not in option]
-        close = find_closest_name(shown, options)
-        meant = _render_suggestion(f"--{close}" if close else parser.find_meant_option(f"--{shown}"))
-        return f"--{shown}: no such option.{meant or ' `rlcredit fit --help` lists those that there are.'}"
-
-    def _find_related_classes(self, owner: type | None, name: str, path: Names) -> list[str]:
+    def _find_related_classes(self, owner: type | None, name: str, path: KeyPath) -> list[str]:
         """Return the classes that could replace the one on a path and have the missing parameter."""
-        base = find_class_at(path[:1], {}, self.roots)
+        base = self.roots[path[0]] if path[0] in self.roots else None
         if owner is None or base is None or owner is base or not issubclass(owner, base):
             return []
         return sorted(
@@ -203,6 +183,19 @@ class _FaultFinder:
             for cls in walk_subclasses(base)
             if _is_offered_class(cls) and name in list_parameter_names(cls)
         )
+
+
+def _explain_unknown_option(name: str, repaired: str, places: Sequence[KeyPath]) -> str:
+    """Name the option that is spelt nearly so, or the options whose last part has this name."""
+    if places and "." not in name:
+        return f"--{name}: no such option. Did you mean {_render_alternatives(places, '--')}?"
+    parser = make_fit_parser()
+    options = [option.removeprefix("--") for option in parser.options if "." not in option]
+    close = repaired or find_closest_name(name, options)
+    meant = f"--{close}" if close else parser.find_meant_option(f"--{name}")
+    return (
+        f"--{name}: no such option.{_render_suggestion(meant) or ' `rlcredit fit --help` lists those that there are.'}"
+    )
 
 
 def is_accepted(value: Any, hint: Any) -> bool:
@@ -222,7 +215,7 @@ def is_accepted(value: Any, hint: Any) -> bool:
     return True
 
 
-def _explain_value(path: Names, value: Any, hint: Any) -> str:
+def _explain_value(path: KeyPath, value: Any, hint: Any) -> str:
     key = _render_path(path)
     if isinstance(value, bool) and str in flatten_union(hint):
         said = str(value).lower()
@@ -263,7 +256,7 @@ def _find_item_hint(hint: Any) -> Any:
     return next((typing.get_args(member)[0] for member in lists if typing.get_args(member)), hint)
 
 
-def _explain_unknown_class(path: Names, name: str, base: type | None) -> str:
+def _explain_unknown_class(path: KeyPath, name: str, base: type | None) -> str:
     key = _render_path(path)
     if "." in name:
         return f"{key}: no class `{name}`. Name one that can be imported."
@@ -302,7 +295,7 @@ def _render_path(path: Sequence[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def _render_alternatives(places: Sequence[Names], prefix: str = "") -> str:
+def _render_alternatives(places: Sequence[KeyPath], prefix: str = "") -> str:
     return " or ".join(f"`{prefix}{_render_path(place)}`" for place in places)
 
 

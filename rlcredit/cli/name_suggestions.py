@@ -1,15 +1,11 @@
-"""Suggestions for misspelt keys, found by following their path from the top of a configuration."""
+"""Suggestions for misspelt keys, found among the names that are known."""
 
 import difflib
 from collections.abc import Sequence
 from typing import Any
 
-from rlcredit.config.class_paths import find_expected_classes, find_named_class, list_parameter_names
 from rlcredit.config.config_expansion import find_inner_hints
-from rlcredit.config.reader import ENTRY_KEYS, Roots
-
-Names = tuple[str | int, ...]
-"""Where something lies in a configuration: keys of mappings and places in lists."""
+from rlcredit.config.reader import ENTRY_KEYS, KeyPath, Roots, read_arguments
 
 
 def find_closest_name(name: str, known: Sequence[str]) -> str | None:
@@ -28,69 +24,14 @@ def find_closest_name(name: str, known: Sequence[str]) -> str | None:
     return next((lowered[each] for each in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)), None)
 
 
-def find_class_at(path: Names, config: Any, roots: Roots) -> type | None:
-    """Return the class at a place in a configuration: by its ``class_path``, else by its type."""
-    hint: Any = roots
-    node, owner = config, None
-    for part in path:
-        if not isinstance(part, int):
-            hint = find_inner_hints(node if isinstance(node, dict) else {}, hint).get(part)
-        if isinstance(node, list) and isinstance(part, int):
-            node = node[part]
-        else:
-            node = node.get(part) if isinstance(node, dict) else None
-        if part not in ENTRY_KEYS:
-            bases = find_expected_classes(hint)
-            named = node.get("class_path") if isinstance(node, dict) else node
-            owner = find_named_class(named, bases) or next(iter(bases), None)
-    return owner
-
-
-def find_unknown_name(path: Names, config: Any, roots: Roots) -> tuple[int, Sequence[str]] | None:
-    """Return the position of the first unknown name on a path and the names accepted there; None if all are known."""
-    for place, part in enumerate(path):
-        known = list_known_names(path[:place], config, roots)
-        if known is None:
-            return None
-        if isinstance(part, str) and part not in known:
-            return place, known
-    return None
-
-
-def repair_path(path: Names, config: Any, roots: Roots) -> Names | None:
-    """Return a path with its misspelt names corrected, as far as names are known.
-
-    Args:
-        path: Path as it was written.
-        config: Content of the configuration files, merged.
-        roots: Class behind each top-level key.
-
-    Example:
-        >>> class Sampling:
-        ...     def __init__(self, completions: int) -> None: ...
-        >>> repair_path(("sampler", "completion"), {}, {"sampling": Sampling})
-        ('sampling', 'completions')
-
-    """
-    corrected = path
-    while slip := find_unknown_name(corrected, config, roots):
-        place, known = slip
-        name = find_closest_name(str(corrected[place]), known)
-        if name is None:
-            corrected = corrected[:place]
-            break
-        corrected = (*corrected[:place], name, *corrected[place + 1 :])
-    return corrected if corrected and corrected != path[: len(corrected)] else None
-
-
-MOST = 3
+MAX_PLACES = 3
 """Places of one name that are suggested; a name that more places have says nothing."""
 
-DEEPEST = 4
+MAX_DEPTH = 4
 """Classes inside of classes, as in model.policy.lora."""
 
 
-def find_places_of_name(name: str, config: Any, roots: Roots) -> list[Names]:
+def find_places_of_name(name: str, config: Any, roots: Roots) -> list[KeyPath]:
     """Return the shortest paths that have a parameter of exactly this name, if there are few.
 
     Example:
@@ -102,34 +43,19 @@ def find_places_of_name(name: str, config: Any, roots: Roots) -> list[Names]:
         [('model', 'sampling', 'temperature'), ('model', 'validation', 'temperature')]
 
     """
-    level: list[Names] = [(root,) for root in roots]
-    for _ in range(DEEPEST):
-        owners = [(path, find_class_at(path, config, roots)) for path in level]
-        inner = [
-            (*path, *_find_arguments_key(path, config), p)
-            for path, owner in owners
-            if owner
-            for p in list_parameter_names(owner)
-        ]
-        if found := [path for path in inner if path[-1] == name]:
-            return found if len(found) <= MOST else []
+    level: list[tuple[KeyPath, Any, Any]] = [((), config, roots)]
+    for _ in range(MAX_DEPTH):
+        inner = [child for place in level for child in _list_children(*place)]
+        if places := [path for path, _, _ in inner if path[-1] == name and len(path) > 1]:
+            return places if len(places) <= MAX_PLACES else []
         level = inner
     return []
 
 
-def _find_arguments_key(path: Names, config: Any) -> Names:
-    """Return the key between a class and its arguments."""
-    node: Any = config
-    for part in path:
-        node = node.get(part, {}) if isinstance(node, dict) else {}
-    return ("init_args",) if isinstance(node, dict) and "class_path" in node else ()
-
-
-def list_known_names(path: Names, config: Any, roots: Roots) -> Sequence[str] | None:
-    """Return the names that may follow a path; None if any name may."""
-    if not path:
-        return list(roots)
-    owner = find_class_at(path, config, roots)
-    if owner is None:
-        return None
-    return list_parameter_names(owner) if path[-1] == "init_args" else [*list_parameter_names(owner), *ENTRY_KEYS]
+def _list_children(path: KeyPath, value: Any, hint: Any) -> list[tuple[KeyPath, Any, Any]]:
+    """Return the paths, values and types of all that a place can hold."""
+    settings = {"class_path": value} if isinstance(value, str) else value if isinstance(value, dict) else {}
+    prefix = (*path, "init_args") if "class_path" in settings else path
+    arguments = read_arguments(settings)
+    hints = find_inner_hints(settings, hint)
+    return [((*prefix, key), arguments.get(key), inner) for key, inner in hints.items() if key not in ENTRY_KEYS]

@@ -301,7 +301,7 @@ class _Merger:
         existing = {"class_path": existing} if isinstance(existing, str) else existing
         bases = find_expected_classes(hint)
         old_path, new_path = existing.get("class_path"), update.get("class_path", existing.get("class_path"))
-        arguments = dict(_read_arguments(existing))
+        arguments = dict(read_arguments(existing))
         extras = dict(existing.get("dict_kwargs") or {}) if _is_entry(existing) else {}
         if old_path != new_path:
             old, new = (load_named_class(each, bases) for each in (old_path, new_path))
@@ -311,7 +311,7 @@ class _Merger:
         merged = {"class_path": new_path} if new_path is not None else {}
         hints = find_inner_hints({**merged}, hint)
         self._note_origins(path, {line: text for line, text in lines.items() if line in ((), ("class_path",))})
-        for key, value in _read_arguments(update).items():
+        for key, value in read_arguments(update).items():
             inner = {line[1:]: text for line, text in lines.items() if line and line[0] == key}
             self._merge_value(arguments, key, value, hints.get(str(key).removesuffix("+")), path, inner)
         if not (_is_entry(existing) or _is_entry(update)):
@@ -334,7 +334,7 @@ def _is_entry(value: Any) -> bool:
     return isinstance(value, dict) and ("class_path" in value or "init_args" in value)
 
 
-def _read_arguments(settings: dict[str, Any]) -> dict[str, Any]:
+def read_arguments(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a class, whichever way they are written."""
     if not _is_entry(settings):
         return settings

@@ -1,4 +1,4 @@
-"""The one name that is replaced in jsonargparse, and what it writes without that; arguments that tasks have in common."""
+"""The one name that is replaced in jsonargparse, and what it writes without that; arguments that tasks share."""
 
 import sys
 from pathlib import Path
