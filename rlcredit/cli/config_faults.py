@@ -11,11 +11,7 @@ from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser
 
-from rlcredit.cli.name_suggestions import (
-    KeyPath,
-    find_closest_name,
-    find_places_of_name,
-)
+from rlcredit.cli.name_suggestions import find_closest_name, find_places_of_name
 from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import MLFLOW, OUT, resolve_run_words
 from rlcredit.config.class_paths import (
@@ -175,7 +171,7 @@ class _FaultFinder:
 
     def _find_related_classes(self, owner: type | None, name: str, path: KeyPath) -> list[str]:
         """Return the classes that could replace the one on a path and have the missing parameter."""
-        base = self.roots[path[0]] if path[0] in self.roots else None
+        base = self.roots.get(str(path[0]))
         if owner is None or base is None or owner is base or not issubclass(owner, base):
             return []
         return sorted(

@@ -69,14 +69,14 @@ def is_dotted_path(path: Any) -> bool:
 def _explain_failed_import(path: str, error: BaseException) -> str:
     """Say why a dotted path leads nowhere: no such module, nothing of that name in it, or what its import raises."""
     module, rest = locate_module(path)
+    if module is not None and module.name == CALLBACKS and (beside := _find_shadowed_callbacks(sys.modules[CALLBACKS])):
+        return f"is looked for in rlcredit's own package `{CALLBACKS}`. Rename {beside}."
     if module is None or (isinstance(error, ModuleNotFoundError) and path.startswith(f"{error.name}.")):
         name = str(error.name) if isinstance(error, ModuleNotFoundError) else path.partition(".")[0]
         return f"cannot be imported: there is no module `{name}`, in the working directory or installed."
     known = sys.modules.get(module.name)
     if known is None or not rest or hasattr(known, rest[0]):
         return f"cannot be imported: {describe_exception(error)}."
-    if module.name == CALLBACKS and (beside := _find_shadowed_callbacks(known)):
-        return f"is looked for in rlcredit's own package `{CALLBACKS}`. Rename {beside}."
     classes = [
         name for name, value in vars(known).items() if inspect.isclass(value) and value.__module__ == module.name
     ]

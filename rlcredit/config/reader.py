@@ -263,7 +263,7 @@ class _Merger:
         if isinstance(child, str) and load_named_class(child, find_expected_classes(hints.get(part))):
             child = {"class_path": child}
         owner[key] = child if isinstance(child, dict) else {}
-        return owner[key], hints.get(part), place
+        return owner[key], hints.get(part, {} if part in ENTRY_KEYS else None), place
 
     def _merge_value(
         self, node: dict[str, Any], key: str, value: Any, hint: Any, place: KeyPath, lines: Mapping[KeyPath, str]
