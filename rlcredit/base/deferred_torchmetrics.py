@@ -67,7 +67,9 @@ class _DeferringLoader(Loader):
         try:
             vars(module)["_logger"] = getLogger(PACKAGE)  # its modules import it from the package
             importlib.import_module(BEFORE)
-            vars(module).update({name: getattr(importlib.import_module(at), name) for name, at in FIRST.items()})
+            vars(module).update(
+                {name: getattr(importlib.import_module(position), name) for name, position in FIRST.items()}
+            )
         except (ImportError, AttributeError):  # another version, whose modules need more of the package
             self.loader.exec_module(module)
         else:

@@ -70,11 +70,11 @@ def retry_swallowed(interrupt: type[BaseException], raise_again: Callable[[BaseE
     hook, handler = sys.unraisablehook, signal.getsignal(signal.SIGALRM)
 
     def retry(unraisable: "sys.UnraisableHookArgs") -> None:
-        swallowed = unraisable.exc_value
-        if not isinstance(swallowed, interrupt) or threading.current_thread() is not threading.main_thread():
+        error = unraisable.exc_value
+        if not isinstance(error, interrupt) or threading.current_thread() is not threading.main_thread():
             hook(unraisable)
             return
-        signal.signal(signal.SIGALRM, lambda *_: raise_again(swallowed))
+        signal.signal(signal.SIGALRM, lambda *_: raise_again(error))
         signal.setitimer(signal.ITIMER_REAL, RETRY)
 
     sys.unraisablehook = retry
@@ -89,9 +89,9 @@ def retry_swallowed(interrupt: type[BaseException], raise_again: Callable[[BaseE
 
 def await_retry() -> None:
     """Let an interrupt be raised that is about to be raised again, before SIGALRM has another handler."""
-    left, _ = signal.getitimer(signal.ITIMER_REAL)
-    if left:
-        time.sleep(left + RETRY)
+    seconds, _ = signal.getitimer(signal.ITIMER_REAL)
+    if seconds:
+        time.sleep(seconds + RETRY)
 
 
 @contextmanager
@@ -106,27 +106,27 @@ def raise_interrupts(*numbers: signal.Signals, last: bool = False) -> Iterator[N
         last: Whether the process ends afterwards: then nothing disturbs its end, and it ends with its own status.
 
     """
-    before = {number: signal.getsignal(number) for number in numbers}
-    heeded = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    active_numbers = [number for number, handler in handlers.items() if handler is not signal.SIG_IGN]
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        for each in heeded:
-            signal.signal(each, _exit_at_once)
+        for signal_number in active_numbers:
+            signal.signal(signal_number, _exit_at_once)
         raise KeyboardInterrupt(number)
 
     try:
-        for number in heeded:
+        for number in active_numbers:
             signal.signal(number, interrupt)
         with retry_swallowed(KeyboardInterrupt, _raise_same):
             yield
     finally:
-        for number in heeded:
-            signal.signal(number, signal.SIG_IGN if last else before[number])
+        for number in active_numbers:
+            signal.signal(number, signal.SIG_IGN if last else handlers[number])
 
 
 def _exit_at_once(number: int, frame: FrameType | None) -> NoReturn:
     end_process(signal_exit_status(number))
 
 
-def _raise_same(swallowed: BaseException) -> NoReturn:
-    raise swallowed.with_traceback(None)
+def _raise_same(error: BaseException) -> NoReturn:
+    raise error.with_traceback(None)

@@ -60,8 +60,8 @@ class CheckpointTimes(NamedTuple):
 
 def read_checkpoint_times(callback: ModelCheckpoint) -> CheckpointTimes:
     """Return when a callback saves; without it nobody could refuse checkpoints inside a rollout."""
-    other = callback._every_n_epochs or callback._train_time_interval or callback.save_on_exception
-    return CheckpointTimes(callback._every_n_train_steps, bool(other))
+    other_time = callback._every_n_epochs or callback._train_time_interval or callback.save_on_exception
+    return CheckpointTimes(callback._every_n_train_steps, bool(other_time))
 
 
 def set_evaluation_interval(trainer: Trainer, updates: int) -> None:

@@ -74,8 +74,8 @@ def draw_distributions(
         bins: Number of bins, from the smallest value to the 0.999 quantile of all; the last bin holds the rest.
 
     """
-    pooled = np.concatenate([values for _, kinds in panels for values in kinds.values()])
-    edges = np.linspace(min(pooled.min(), 0.0), max(np.quantile(pooled, 0.999), 1e-6), bins + 1)
+    all_values = np.concatenate([values for _, kinds in panels for values in kinds.values()])
+    edges = np.linspace(min(all_values.min(), 0.0), max(np.quantile(all_values, 0.999), 1e-6), bins + 1)
     figure = create_figure(4.4 * len(panels) + 0.6, 3.8)
     row = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (title, kinds) in zip(row, panels, strict=True):
@@ -83,9 +83,9 @@ def draw_distributions(
             if not len(values):
                 continue
             share, _ = np.histogram(values.clip(max=edges[-1]), edges, weights=np.full(len(values), 1 / len(values)))
-            named = f"{kind}: {len(values):,} tokens, mean {values.mean():.3f}, variance {values.var():.3g}"
+            caption = f"{kind}: {len(values):,} tokens, mean {values.mean():.3f}, variance {values.var():.3g}"
             axes.stairs(share, edges, color=colour, fill=True, alpha=0.25)
-            axes.stairs(share, edges, color=colour, linewidth=1.0, label=named)
+            axes.stairs(share, edges, color=colour, linewidth=1.0, label=caption)
         style_axes(axes, title)
         axes.set(yscale="log", xlabel=label, ylim=(None, 6))
         axes.legend(frameon=False, fontsize=8, loc="upper right")

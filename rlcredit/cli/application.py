@@ -141,8 +141,8 @@ class CreditCLI(OpenCLI):
     @staticmethod
     def subcommands() -> dict[str, set[str]]:
         """Return the commands that are offered."""
-        offered = {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
-        return {**offered, "explain": {"model", "datamodule"}}
+        commands = {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
+        return {**commands, "explain": {"model", "datamodule"}}
 
     def add_subcommand_arguments(self, subcommand: str, parser: LightningArgumentParser) -> None:
         """Add the options that only one command has."""
@@ -188,12 +188,12 @@ class CreditCLI(OpenCLI):
             path, checkpoint = resolve_ckpt_path(
                 None if self.subcommand == "explain" else config.ckpt_path, checkpoints
             )
-            to = self._take_destination(config)
+            destination = self._take_destination(config)
         except ValueError as error:
             self.refuse(str(error))
-        asked = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
+        wishes = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
         config.ckpt_path = None if path is None else str(path)
-        self.session = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
+        self.session = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, destination, **wishes)
         if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
             self._refuse_overwriting()
         if self.subcommand != "fit":
@@ -279,9 +279,9 @@ class CreditCLI(OpenCLI):
 
     def refuse_memory(self, trainer: pl.Trainer) -> None:
         """Refuse a policy that does not fit on this machine; warn of one that may not fit."""
-        found = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
-        if found is not None and found.peak_bytes > found.room and self.subcommand != "explain":
-            lines = ["warning: memory may not suffice", *found.report_lines()]
+        forecast = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
+        if forecast is not None and forecast.peak_bytes > forecast.room and self.subcommand != "explain":
+            lines = ["warning: memory may not suffice", *forecast.report_lines()]
             rank_zero_only(print_message)("\n  ".join(lines))
 
     @staticmethod
@@ -300,8 +300,8 @@ class CreditCLI(OpenCLI):
         except Exception as error:
             if isinstance(error, RunStopped) and not isinstance(error, ValueError):
                 raise
-            raised = find_raised_error(error, "jsonargparse")
-            self.refuse(explain_refusal(raised if isinstance(raised, (ValueError, OSError)) else error))
+            cause = find_raised_error(error, "jsonargparse")
+            self.refuse(explain_refusal(cause if isinstance(cause, (ValueError, OSError)) else error))
 
     def rehearse(self) -> list[str]:
         """Try the stack, local data and the output folder; return what was not tried."""
@@ -309,18 +309,20 @@ class CreditCLI(OpenCLI):
             return []
         for folder in (self.session.folder.path, self.session.checkpoints):
             refuse_unwritable_folder(folder)
-        left = open_local_data(self.datamodule) if self.subcommand == "explain" else None
+        omission = open_local_data(self.datamodule) if self.subcommand == "explain" else None
         stack = find_trainer_stack(self.trainer)
         names = dict.fromkeys(rehearse_stack(stack, self.model.sampling.completions))
         return [
             *([f"stack: {', '.join(names)} need the run, and were not tried on made-up completions"] if names else []),
-            *([left] if left else []),
+            *([omission] if omission else []),
         ]
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
         """Print the configuration as the program it is, and what was not tried of it."""
         print(describe_configuration(self.trainer, model, datamodule, self.config.explain.condition))
-        print(*[f"not tried: {each}" for each in self.passed_over], sep="\n", end="\n" if self.passed_over else "")
+        print(
+            *[f"not tried: {omission}" for omission in self.passed_over], sep="\n", end="\n" if self.passed_over else ""
+        )
         try:
             self.session.refuse_overwriting()
         except ValueError as error:
@@ -348,10 +350,10 @@ class CreditCLI(OpenCLI):
 
     def before_fit(self) -> None:
         """Evaluate the policy before the first step, or repeat an evaluation that was interrupted."""
-        taken, steps = self.session.checkpoint.get("global_step", 0), self.trainer.max_steps
-        if 0 < steps <= taken and not self.session.checkpoint.get("evaluation_owed"):
-            more = f"To go on, ask for more: --trainer.max_steps {2 * taken}"
-            print(f"{self.session.folder.path} is finished: all {steps} steps are taken. {more}", flush=True)
+        steps_done, steps = self.session.checkpoint.get("global_step", 0), self.trainer.max_steps
+        if 0 < steps <= steps_done and not self.session.checkpoint.get("evaluation_owed"):
+            advice = f"To go on, ask for more: --trainer.max_steps {2 * steps_done}"
+            print(f"{self.session.folder.path} is finished: all {steps} steps are taken. {advice}", flush=True)
         if not self.trainer.val_check_interval:
             return
         if self.config.fit.ckpt_path is None:
@@ -381,8 +383,8 @@ def run_lightning_command(args: list[str] | None = None) -> None:
             run_credit_cli(args)
         except SignalInterrupt as interrupted:
             is_unbegun = (args or sys.argv[1:])[:1] == ["fit"] and SIGNALS.training is None
-            where = " before the first step" if is_unbegun else ""
-            rank_zero_only(print_message)(f"interrupted by {interrupted}{where}.")
+            moment = " before the first step" if is_unbegun else ""
+            rank_zero_only(print_message)(f"interrupted by {interrupted}{moment}.")
             sys.exit(interrupted.status)
         except RunStopped as ended:
             rank_zero_only(print_message)(f"error: {ended}")

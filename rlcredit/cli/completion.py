@@ -59,11 +59,11 @@ def run_completion(words: Sequence[str]) -> int:
         print(SCRIPTS[words[0]], end="")
         return FINISHED
     if words and words[0] == "words":
-        for each in suggest_words(words[1:]):
-            print(each)
+        for word in suggest_words(words[1:]):
+            print(word)
         return FINISHED
-    given = " ".join(words) or "nothing"
-    print(f"error: --completion: expected {join_alternatives(list(SCRIPTS))}, got {given:.60}.", file=sys.stderr)
+    request = " ".join(words) or "nothing"
+    print(f"error: --completion: expected {join_alternatives(list(SCRIPTS))}, got {request:.60}.", file=sys.stderr)
     return REFUSED
 
 
@@ -78,36 +78,36 @@ def suggest_words(words: Sequence[str]) -> list[str]:
         (['explain', 'export'], ['standard'])
 
     """
-    *before, begun = [word for word in words if word != "="] or [""]
-    if begun.startswith("-") and "=" in begun:  # bash splits such a word, zsh and fish do not
-        option, value = begun.split("=", maxsplit=1)
-        return [f"{option}={each}" for each in suggest_words([*before, option, value])]
-    if not before:
-        return _select_begun([*COMMANDS, *REQUESTS], begun)
-    if before[0] not in COMMANDS:
-        return _select_begun(list(SCRIPTS) if before == ["--completion"] else [], begun)
-    module, function = COMMANDS[before[0]].options.split(":")
+    *context, prefix = [word for word in words if word != "="] or [""]
+    if prefix.startswith("-") and "=" in prefix:  # bash splits such a word, zsh and fish do not
+        option, value = prefix.split("=", maxsplit=1)
+        return [f"{option}={suggestion}" for suggestion in suggest_words([*context, option, value])]
+    if not context:
+        return _select_begun([*COMMANDS, *REQUESTS], prefix)
+    if context[0] not in COMMANDS:
+        return _select_begun(list(SCRIPTS) if context == ["--completion"] else [], prefix)
+    module, function = COMMANDS[context[0]].options.split(":")
     parser: CommandParser = getattr(importlib.import_module(module), function)()
     options = parser.options
-    if begun.startswith("-"):
-        return _select_begun([option for option in options if option.startswith("--")], begun)
-    last = next((word for word in reversed(before) if word.startswith("-")), None)
-    action = options.get(last) if last else None
-    if action is not None and action.nargs != 0 and (before[-1] == last or action.nargs == "+"):
-        return _select_begun(_list_values(action), begun)
-    return _select_begun([name for each in parser.places for name in _list_values(each)], begun)
+    if prefix.startswith("-"):
+        return _select_begun([option for option in options if option.startswith("--")], prefix)
+    flag = next((word for word in reversed(context) if word.startswith("-")), None)
+    action = options.get(flag) if flag else None
+    if action is not None and action.nargs != 0 and (context[-1] == flag or action.nargs == "+"):
+        return _select_begun(_list_values(action), prefix)
+    return _select_begun([name for suggestion in parser.places for name in _list_values(suggestion)], prefix)
 
 
-def _select_begun(names: Sequence[str], begun: str) -> list[str]:
-    return [name for name in names if name.startswith(begun)]
+def _select_begun(names: Sequence[str], prefix: str) -> list[str]:
+    return [name for name in names if name.startswith(prefix)]
 
 
 def _list_values(action: argparse.Action) -> list[str]:
     """Return what an option or argument may say, as far as it is known without the stack."""
     if action.choices:
-        return [str(each) for each in action.choices]
+        return [str(choice) for choice in action.choices]
     if isinstance(action.metavar, str) and "|" in action.metavar:
-        return [each for each in action.metavar.split("|") if each.islower()]
+        return [choice for choice in action.metavar.split("|") if choice.islower()]
     return sorted(VALUES[action.dest]()) if action.dest in VALUES else []
 
 

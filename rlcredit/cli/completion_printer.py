@@ -24,10 +24,10 @@ MARGIN = 8
 """Columns of what stands before a row of numbers."""
 
 
-def is_colour_wanted(wanted: Colour) -> bool:
+def is_colour_wanted(choice: Colour) -> bool:
     """Whether to print colours: as requested, else on a terminal unless NO_COLOR is set."""
-    if wanted != "auto":
-        return wanted == "always"
+    if choice != "auto":
+        return choice == "always"
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -95,8 +95,8 @@ class CompletionPrinter:
         """Return verdict, answer and reference."""
         assert completion.verdict is not None
         style = {Verdict.RIGHT: GREEN, Verdict.WRONG: RED}.get(completion.verdict, FAINT)
-        stated = [] if completion.answer is None else [f"answer {escape_controls(completion.answer)!s:.80}"]
-        facts = ", ".join([*stated, f"reference {escape_controls(completion.reference or ''):.80}"])
+        answer_facts = [] if completion.answer is None else [f"answer {escape_controls(completion.answer)!s:.80}"]
+        facts = ", ".join([*answer_facts, f"reference {escape_controls(completion.reference or ''):.80}"])
         return f"{self.styled(completion.verdict.value, style + BOLD)}: {facts}"
 
     def render_text(self, completion: Completion) -> str:
@@ -110,15 +110,15 @@ class CompletionPrinter:
 
     def render_table(self, completion: Completion) -> Iterator[str]:
         """Yield lines with token, log-probability and entropy, one column per token, as many as fit on a line."""
-        shown = [render_token(token) for token in completion.tokens]
+        labels = [render_token(token) for token in completion.tokens]
         if not completion.tokens[-1] and not completion.truncated:
-            shown[-1] = END
-        facts = zip(shown, completion.logprobs, completion.entropy, strict=True)
+            labels[-1] = END
+        facts = zip(labels, completion.logprobs, completion.entropy, strict=True)
         columns = [TokenColumn(token, _format_number(logprob), _format_number(h), h) for token, logprob, h in facts]
         for block in self._blocks(columns):
-            yield self._row("token", (self._filled(one.token, one, one.shade) for one in block))
-            yield self._row("log p", (self._filled(one.logprob, one) for one in block))
-            yield self._row("entropy", (self._filled(one.entropy, one) for one in block))
+            yield self._row("token", (self._filled(cell.token, cell, cell.shade) for cell in block))
+            yield self._row("log p", (self._filled(cell.logprob, cell) for cell in block))
+            yield self._row("entropy", (self._filled(cell.entropy, cell) for cell in block))
             yield ""
 
     def _row(self, label: str, cells: Iterable[str]) -> str:
@@ -130,7 +130,7 @@ class CompletionPrinter:
     def _blocks(self, columns: Iterable[TokenColumn]) -> Iterator[list[TokenColumn]]:
         block: list[TokenColumn] = []
         for column in columns:
-            if block and MARGIN + sum(one.width + 1 for one in [*block, column]) > self.columns:
+            if block and MARGIN + sum(cell.width + 1 for cell in [*block, column]) > self.columns:
                 yield block
                 block = []
             block.append(column)

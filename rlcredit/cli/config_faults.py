@@ -55,10 +55,10 @@ def _explain_stack_entry(config: Mapping[str, Any]) -> str | None:
     for place, entry in enumerate(stack if isinstance(stack, list) else []):
         name, arguments = None, {}
         if isinstance(entry, str) and " - " in entry:
-            first, _, second = entry.partition(" - ")
+            name_above, _, second = entry.partition(" - ")
             return (
                 f"trainer.callbacks[{place}]: YAML reads `{entry}` as one entry, because `- {second}` is indented "
-                f"further than `- {first}`. Indent both alike."
+                f"further than `- {name_above}`. Indent both alike."
             )
         if isinstance(entry, Mapping) and "class_path" in entry and (odd := set(entry) - set(ENTRY_KEYS)):
             if slips := {key: close for key in odd if (close := find_closest_name(str(key), ENTRY_KEYS))}:
@@ -68,9 +68,9 @@ def _explain_stack_entry(config: Mapping[str, Any]) -> str | None:
         elif isinstance(entry, Mapping) and "class_path" not in entry and len(entry) == 1:
             name, arguments = next(iter(entry.items()))
         if name:
-            given = arguments.items() if isinstance(arguments, Mapping) else ()
-            written = ", ".join(f"{key}={json.dumps(value)}" for key, value in given) or "..."
-            return f"trainer.callbacks[{place}]: write {name}({written})."
+            pairs = arguments.items() if isinstance(arguments, Mapping) else ()
+            call_arguments = ", ".join(f"{key}={json.dumps(value)}" for key, value in pairs) or "..."
+            return f"trainer.callbacks[{place}]: write {name}({call_arguments})."
     return None
 
 
@@ -131,10 +131,10 @@ class _FaultFinder:
         if isabstract(cls):
             yield f"{_render_path(path)}: `{cls.__name__}` is abstract. Name a class that is derived from it."
             return
-        known, hints = list_parameter_names(cls), collect_argument_hints(cls)
+        parameters, hints = list_parameter_names(cls), collect_argument_hints(cls)
         for key, argument in arguments.items():
-            if key not in known:
-                yield self._explain_unknown_name((*inner, key), cls, known)
+            if key not in parameters:
+                yield self._explain_unknown_name((*inner, key), cls, parameters)
             else:
                 yield from self._find_value_faults((*inner, key), argument, hints.get(key))
         yield from self._find_missing_arguments(path, cls, arguments)
@@ -147,27 +147,27 @@ class _FaultFinder:
                 key = _render_path((*path, "init_args", parameter.name))
                 yield f"{key}: missing, and {cls.__name__} needs it. Say it, as --{key} ..."
 
-    def _explain_unknown_name(self, path: KeyPath, owner: type | None, known: Sequence[str]) -> str:
+    def _explain_unknown_name(self, path: KeyPath, owner: type | None, names: Sequence[str]) -> str:
         """Name what may have been meant by an unknown option, key or parameter."""
-        origin, where, wrong = self.configuration.find_origin(path), _render_path(path), str(path[-1])
-        close = find_closest_name(wrong, known)
+        origin, key, wrong = self.configuration.find_origin(path), _render_path(path), str(path[-1])
+        close = find_closest_name(wrong, names)
         places = find_places_of_name(wrong, self.config, self.roots)
-        if origin.startswith(f"--{where}"):  # an option, and no argument of a class that may be replaced
-            repaired = _render_path((*path[:-1], close)) + origin.removeprefix(f"--{where}") if close else ""
-            return _explain_unknown_option(origin.removeprefix("--"), repaired, places)
-        meant = _render_suggestion(close)
+        if origin.startswith(f"--{key}"):  # an option, and no argument of a class that may be replaced
+            correction = _render_path((*path[:-1], close)) + origin.removeprefix(f"--{key}") if close else ""
+            return _explain_unknown_option(origin.removeprefix("--"), correction, places)
+        suggestion = _render_suggestion(close)
         if relatives := self._find_related_classes(owner, wrong, path):
             verb = "has" if len(relatives) == 1 else "have"
-            meant = f" {', '.join(relatives)} {verb} one: --{path[0]} {relatives[-1]}."
-        elif not meant and places:
-            meant = f" Did you mean {_render_alternatives(places)}?"
-        elif not meant and owner is None:
-            meant = _render_suggestion(_find_key_of_flag(f"--{wrong}"))
+            suggestion = f" {', '.join(relatives)} {verb} one: --{path[0]} {relatives[-1]}."
+        elif not suggestion and places:
+            suggestion = f" Did you mean {_render_alternatives(places)}?"
+        elif not suggestion and owner is None:
+            suggestion = _render_suggestion(_find_key_of_flag(f"--{wrong}"))
         if owner is None:
-            return f"{where}: no such key.{meant}"
-        listed = f" It accepts {', '.join(known)}." if known else ""
-        said = f"{where}: `{owner.__name__}` has no parameter `{wrong}`.{meant}"
-        return _append_if_read(said, listed, " docs/reference/configuration.md lists those that it has.")
+            return f"{key}: no such key.{suggestion}"
+        parameter_list = f" It accepts {', '.join(names)}." if names else ""
+        sentence = f"{key}: `{owner.__name__}` has no parameter `{wrong}`.{suggestion}"
+        return _append_if_read(sentence, parameter_list, " docs/reference/configuration.md lists those that it has.")
 
     def _find_related_classes(self, owner: type | None, name: str, path: KeyPath) -> list[str]:
         """Return the classes that could replace the one on a path and have the missing parameter."""
@@ -181,17 +181,15 @@ class _FaultFinder:
         )
 
 
-def _explain_unknown_option(name: str, repaired: str, places: Sequence[KeyPath]) -> str:
+def _explain_unknown_option(name: str, correction: str, places: Sequence[KeyPath]) -> str:
     """Name the option that is spelt nearly so, or the options whose last part has this name."""
     if places and "." not in name:
         return f"--{name}: no such option. Did you mean {_render_alternatives(places, '--')}?"
     parser = make_fit_parser()
     options = [option.removeprefix("--") for option in parser.options if "." not in option]
-    close = repaired or find_closest_name(name, options)
-    meant = f"--{close}" if close else parser.find_meant_option(f"--{name}")
-    return (
-        f"--{name}: no such option.{_render_suggestion(meant) or ' `rlcredit fit --help` lists those that there are.'}"
-    )
+    close = correction or find_closest_name(name, options)
+    suggestion = f"--{close}" if close else parser.find_meant_option(f"--{name}")
+    return f"--{name}: no such option.{_render_suggestion(suggestion) or ' `rlcredit fit --help` lists those that there are.'}"
 
 
 def is_accepted(value: Any, hint: Any) -> bool:
@@ -214,8 +212,8 @@ def is_accepted(value: Any, hint: Any) -> bool:
 def _explain_value(path: KeyPath, value: Any, hint: Any) -> str:
     key = _render_path(path)
     if isinstance(value, bool) and str in flatten_union(hint):
-        said = str(value).lower()
-        return f"{key}: expected a text, got {said}, as which YAML reads {_YAML_SWITCHES[value]}. Put quotes around it."
+        word = str(value).lower()
+        return f"{key}: expected a text, got {word}, as which YAML reads {_YAML_SWITCHES[value]}. Put quotes around it."
     return f"{key}: expected {describe_allowed_values(hint)}, got {_cut_value(str(value))}."
 
 
@@ -235,8 +233,8 @@ def describe_allowed_values(hint: Any) -> str:
             names[_name_type(member)] = None
     if "a number" in names:
         names.pop("a whole number", None)
-    *others, last = names or ["nothing"]
-    return f"{', '.join(others)} or {last}" if others else last
+    *alternatives, final_name = names or ["nothing"]
+    return f"{', '.join(alternatives)} or {final_name}" if alternatives else final_name
 
 
 def _name_type(hint: Any) -> str:
@@ -257,16 +255,16 @@ def _explain_unknown_class(path: KeyPath, name: str, base: type | None) -> str:
     if "." in name:
         return f"{key}: no class `{name}`. Name one that can be imported."
     names = sorted({cls.__name__ for cls in walk_subclasses(base) if _is_offered_class(cls)}) if base else []
-    listed = f" There are {', '.join(names)}; any other by its dotted path." if names else ""
-    said = f"{key}: no class `{name}`.{_render_suggestion(find_closest_name(name, names))}"
-    rest = " `rlcredit list` names all; any other by its dotted path." if names else " Name it by its dotted path."
-    return _append_if_read(said, listed, rest)
+    class_list = f" There are {', '.join(names)}; any other by its dotted path." if names else ""
+    sentence = f"{key}: no class `{name}`.{_render_suggestion(find_closest_name(name, names))}"
+    advice = " `rlcredit list` names all; any other by its dotted path." if names else " Name it by its dotted path."
+    return _append_if_read(sentence, class_list, advice)
 
 
 def _find_key_of_flag(flag: str) -> str | None:
     """Return the key that says in a configuration what a flag says on the command line."""
-    meant = make_fit_parser().find_meant_option(flag)
-    return resolve_run_words([meant, "x"])[0].partition("=")[0].lstrip("-") if meant in (OUT, MLFLOW) else None
+    option = make_fit_parser().find_meant_option(flag)
+    return resolve_run_words([option, "x"])[0].partition("=")[0].lstrip("-") if option in (OUT, MLFLOW) else None
 
 
 def _append_if_read(sentence: str, names: str, instead: str) -> str:
@@ -275,16 +273,16 @@ def _append_if_read(sentence: str, names: str, instead: str) -> str:
 
 
 def _cut_value(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 60 else f"{shown[:40]} .. {shown[-15:]}"
+    quotation = repr(text)
+    return quotation if len(quotation) <= 60 else f"{quotation[:40]} .. {quotation[-15:]}"
 
 
 def _is_offered_class(cls: type) -> bool:
     """Whether a class is meant for configurations, and not just imported by chance."""
     packages = ("callbacks.", "rlcredit.losses", "rlcredit.tasks.", "torch.optim.")
     module, name = cls.__module__, cls.__name__
-    hidden = isabstract(cls) or name.startswith("_") or module == "torch.optim.swa_utils"
-    return module.startswith(packages) and not hidden
+    is_private = isabstract(cls) or name.startswith("_") or module == "torch.optim.swa_utils"
+    return module.startswith(packages) and not is_private
 
 
 def _render_path(path: Sequence[str | int]) -> str:

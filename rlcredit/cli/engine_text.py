@@ -27,9 +27,9 @@ def build_engine(text: str) -> Engine:
 
     """
     try:
-        described = expand_call_forms({"engine": parse_yaml(text)}, {"engine": Engine})["engine"]
-        described = {"class_path": described} if isinstance(described, str) else described
-        engine = instantiate_described_class(described, Engine, "engine")
+        description = expand_call_forms({"engine": parse_yaml(text)}, {"engine": Engine})["engine"]
+        description = {"class_path": description} if isinstance(description, str) else description
+        engine = instantiate_described_class(description, Engine, "engine")
         if not isinstance(engine, Engine):
             raise TypeError("It describes nothing.")
         return engine

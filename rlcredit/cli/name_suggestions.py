@@ -8,7 +8,7 @@ from rlcredit.config.config_expansion import find_inner_hints
 from rlcredit.config.reader import ENTRY_KEYS, KeyPath, Roots, read_arguments
 
 
-def find_closest_name(name: str, known: Sequence[str]) -> str | None:
+def find_closest_name(name: str, names: Sequence[str]) -> str | None:
     """Return the most similar name, ignoring case; None if no name is similar.
 
     Example:
@@ -18,10 +18,13 @@ def find_closest_name(name: str, known: Sequence[str]) -> str | None:
         True
 
     """
-    if name in known:
+    if name in names:
         return name
-    lowered = {each.lower(): each for each in known}
-    return next((lowered[each] for each in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)), None)
+    names_by_lower = {match.lower(): match for match in names}
+    return next(
+        (names_by_lower[match] for match in difflib.get_close_matches(name.lower(), names_by_lower, n=1, cutoff=0.6)),
+        None,
+    )
 
 
 MAX_PLACES = 3

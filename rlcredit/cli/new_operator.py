@@ -15,17 +15,17 @@ TEMPLATE = Path(__file__).with_name("operator_template.txt")
 
 def run_new_command(args: list[str]) -> int:
     """Write the file, say what to do with it, and return the exit status."""
-    wanted = make_new_parser().parse_args(args)
+    options = make_new_parser().parse_args(args)
     try:
-        name = name_operator_class(wanted.file)
-        if wanted.file.exists():
-            raise ValueError(f"{wanted.file} exists. Name another file, or remove this one.")
-        wanted.file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(wanted.file, render_operator(name))
+        name = name_operator_class(options.file)
+        if options.file.exists():
+            raise ValueError(f"{options.file} exists. Name another file, or remove this one.")
+        options.file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(options.file, render_operator(name))
     except (ValueError, OSError) as error:
         print_message(f"error: {error}")
         return REFUSED
-    print(describe_next_steps(wanted.file, name))
+    print(describe_next_steps(options.file, name))
     return 0
 
 

@@ -138,17 +138,17 @@ def _add_run_options(parser: CommandParser) -> argparse._ArgumentGroup:
 
 def _add_sections(parser: CommandParser) -> None:
     """Add the options of the classes that a configuration makes."""
-    checkpoints = {each.name: each.description for each in read_class_parameters(*CHECKPOINT_BASE)}
+    checkpoints = {parameter.name: parameter.description for parameter in read_class_parameters(*CHECKPOINT_BASE)}
     for title, (key, module, name) in SECTIONS.items():
         group = parser.add_argument_group(title)
         if key == "data.init_args":
             group.add_argument("--data", metavar="TASK", help="class of the task; `rlcredit list tasks` names them")
-        for each in read_class_parameters(module, name):
-            if each.name in LINKED:
+        for parameter in read_class_parameters(module, name):
+            if parameter.name in LINKED:
                 continue
-            what = each.description or (checkpoints.get(each.name, "") if key == "checkpoint" else "")
-            value = TRAINER_DEFAULTS.get(each.name, each.default) if key == "trainer" else each.default
+            sentence = parameter.description or (checkpoints.get(parameter.name, "") if key == "checkpoint" else "")
+            value = TRAINER_DEFAULTS.get(parameter.name, parameter.default) if key == "trainer" else parameter.default
             default = f" (default: {value})" if value not in ("", "None", None) and not isinstance(value, dict) else ""
-            shown = what if len(what) <= LONGEST else f"{what[:LONGEST].rpartition(' ')[0]} .."
-            text = f"{shown[:1].lower()}{shown[1:]}{default}".strip().replace("%", "%%")
-            group.add_argument(f"--{key}.{each.name}", metavar="", help=text or argparse.SUPPRESS)
+            excerpt = sentence if len(sentence) <= LONGEST else f"{sentence[:LONGEST].rpartition(' ')[0]} .."
+            text = f"{excerpt[:1].lower()}{excerpt[1:]}{default}".strip().replace("%", "%%")
+            group.add_argument(f"--{key}.{parameter.name}", metavar="", help=text or argparse.SUPPRESS)

@@ -16,13 +16,13 @@ def resolve_run_words(args: Sequence[str]) -> list[str]:
         ['fit', '--trainer.default_root_dir=a', '--trainer.logger=false']
 
     """
-    words, rest = [], iter(resolve_config_flags(args))
-    for word in rest:
+    words, iterator = [], iter(resolve_config_flags(args))
+    for word in iterator:
         flag, equals, value = word.partition("=")
         if flag not in (OUT, MLFLOW):
             words.append(word)
             continue
-        if not (value if equals else (value := next(rest, ""))):
+        if not (value if equals else (value := next(iterator, ""))):
             example = "--out runs/mine" if flag == OUT else "--mlflow none"
             raise ValueError(f"{flag}: its value is missing. Say it, as `{example}`.")
         words.append(f"--trainer.default_root_dir={value}" if flag == OUT else _set_tracker(value))

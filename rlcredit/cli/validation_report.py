@@ -16,7 +16,11 @@ FOLDER = "validation"
 
 @rank_zero_only
 def report_validation(
-    metrics: Mapping[str, Any], parameters: Mapping[str, Any], step: int, folder: Path, to: MLflowDestination | None
+    metrics: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    step: int,
+    folder: Path,
+    destination: MLflowDestination | None,
 ) -> None:
     """Print the results of a validation, and record them as an MLflow run of their own.
 
@@ -25,21 +29,24 @@ def report_validation(
         parameters: Parameters of the configuration.
         step: Step after which the checkpoint was written; 0 without one.
         folder: Folder of the run.
-        to: Destination of the record; it is not delivered if None.
+        destination: Destination of the record; it is not delivered if None.
 
     """
     held_out = {name: float(value) for name, value in metrics.items() if name.startswith("val/")}
-    after = f" after {step} steps" if step else ""
+    moment = f" after {step} steps" if step else ""
     names = {name: name.removeprefix("val/").replace("_at_", "@") for name in held_out}
-    shown = "   ".join(f"{names[name]} {render_held_out_value(name, held_out)}" for name in held_out)
-    print(f"held out{after}: {shown}")
+    summary = "   ".join(f"{names[name]} {render_held_out_value(name, held_out)}" for name in held_out)
+    print(f"held out{moment}: {summary}")
     print("`rlcredit evaluate` keeps the answers, gives intervals, and compares policies question by question.")
-    if to is None:
+    if destination is None:
         return
-    to.run_name, to.tags = f"{to.run_name}-validate", {**to.tags, "kind": "validation"}
+    destination.run_name, destination.tags = (
+        f"{destination.run_name}-validate",
+        {**destination.tags, "kind": "validation"},
+    )
     place = RunFolder(folder / FOLDER)
     with place.lock_folder():
-        record = RunRecord(place, to=to)
+        record = RunRecord(place, to=destination)
         record.log_hyperparams(parameters)
         record.log_metrics(held_out, step=step)
         record.close("FINISHED")

@@ -34,8 +34,10 @@ def validate_folder_name(key: str, value: Any) -> str:
 
     """
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        shown = repr(value) if len(repr(value)) <= LONGEST else f"{repr(value)[:LONGEST]} .."
-        raise ValueError(f"{key}: {shown} names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front.")
+        quotation = repr(value) if len(repr(value)) <= LONGEST else f"{repr(value)[:LONGEST]} .."
+        raise ValueError(
+            f"{key}: {quotation} names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front."
+        )
     if len(value) > LONGEST:
         raise ValueError(f"{key}: {value[:20]} .. names a folder: at most {LONGEST} characters, got {len(value)}.")
     return value
@@ -60,10 +62,10 @@ def refuse_unfit_precision(value: Any) -> None:
     """
     if value is None or _OTHER_NAMES.get(str(value), str(value)) in PRECISIONS:
         return
-    listed = f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"
+    alternatives = f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"
     if str(value) in ("bf16-true", "16-true", "64", "64-true"):
         raise ValueError(
             f"trainer.precision: {value} would hold the adapter in as many bits; it learns in float32 and is saved so. "
-            f"Choose {listed}; model.policy.dtype bfloat16 halves the frozen weights."
+            f"Choose {alternatives}; model.policy.dtype bfloat16 halves the frozen weights."
         )
-    raise ValueError(f"trainer.precision: expected {listed}, got {str(value)[:80]!r}.")
+    raise ValueError(f"trainer.precision: expected {alternatives}, got {str(value)[:80]!r}.")

@@ -48,10 +48,10 @@ def expand_call_form(text: str, parameters: Sequence[str] = ()) -> Any:
         return text
     arguments: dict[str, Any] = {}
     for place, part in enumerate(_split_arguments(text[opening + 1 : closing])):
-        key, equals, value = (each.strip() for each in part.partition("="))
+        key, equals, value = (piece.strip() for piece in part.partition("="))
         if not (equals and key.isidentifier()):
-            known = parameters[place] if place < len(parameters) else "NAME"
-            raise CallFormError(f"`{part.strip()}` has no name. Write {name}({known}={part.strip()}).")
+            parameter = parameters[place] if place < len(parameters) else "NAME"
+            raise CallFormError(f"`{part.strip()}` has no name. Write {name}({parameter}={part.strip()}).")
         if key in arguments:
             raise CallFormError(f"{name}.{key} is given twice. Remove one.")
         if not value:
@@ -106,12 +106,12 @@ def _quote_calls(text: str) -> str:
         [GRPO, "GTPO(beta=0.1, clip=2)", 'F(x)']
 
     """
-    quoted, place = "", 0
+    result, place = "", 0
     while match := _CALL.search(text, place):
         closing = _find_closing(text, match.end() - 1) if match[0].endswith("(") else None
         end = match.end() if closing is None else closing + 1
         is_entry = text[: match.start()].rstrip()[-1:] in "[{,:" and text[end:].lstrip()[:1] in ",]}"
         word = text[match.start() : end]
-        quoted += text[place : match.start()] + (json.dumps(word) if closing is not None and is_entry else word)
+        result += text[place : match.start()] + (json.dumps(word) if closing is not None and is_entry else word)
         place = end
-    return quoted + text[place:]
+    return result + text[place:]

@@ -53,12 +53,12 @@ def import_class_path(path: Any) -> Any:
         raise ClassPathError(path, STANDARD)
     module, _, name = path.rpartition(".")
     try:
-        named = getattr(importlib.import_module(module), name)
+        member = getattr(importlib.import_module(module), name)
     except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
         raise ClassPathError(path, _explain_failed_import(path, error)) from error
-    if is_standard_library(getattr(named, "__module__", None) or type(named).__module__):
+    if is_standard_library(getattr(member, "__module__", None) or type(member).__module__):
         raise ClassPathError(path, STANDARD)
-    return named
+    return member
 
 
 def is_dotted_path(path: Any) -> bool:
@@ -68,19 +68,25 @@ def is_dotted_path(path: Any) -> bool:
 
 def _explain_failed_import(path: str, error: BaseException) -> str:
     """Say why a dotted path leads nowhere: no such module, nothing of that name in it, or what its import raises."""
-    module, rest = locate_module(path)
-    if module is not None and module.name == CALLBACKS and (beside := _find_shadowed_callbacks(sys.modules[CALLBACKS])):
-        return f"is looked for in rlcredit's own package `{CALLBACKS}`. Rename {beside}."
+    module, names = locate_module(path)
+    if (
+        module is not None
+        and module.name == CALLBACKS
+        and (obstacle := _find_shadowed_callbacks(sys.modules[CALLBACKS]))
+    ):
+        return f"is looked for in rlcredit's own package `{CALLBACKS}`. Rename {obstacle}."
     if module is None or (isinstance(error, ModuleNotFoundError) and path.startswith(f"{error.name}.")):
         name = str(error.name) if isinstance(error, ModuleNotFoundError) else path.partition(".")[0]
         return f"cannot be imported: there is no module `{name}`, in the working directory or installed."
-    known = sys.modules.get(module.name)
-    if known is None or not rest or hasattr(known, rest[0]):
+    loaded_module = sys.modules.get(module.name)
+    if loaded_module is None or not names or hasattr(loaded_module, names[0]):
         return f"cannot be imported: {describe_exception(error)}."
     classes = [
-        name for name, value in vars(known).items() if inspect.isclass(value) and value.__module__ == module.name
+        name
+        for name, value in vars(loaded_module).items()
+        if inspect.isclass(value) and value.__module__ == module.name
     ]
-    return f"is nothing that the module {module.name} has ({module.origin}).{_suggest_classes(rest[0], classes)}"
+    return f"is nothing that the module {module.name} has ({module.origin}).{_suggest_classes(names[0], classes)}"
 
 
 def _find_shadowed_callbacks(ours: types.ModuleType) -> Path | None:
@@ -91,17 +97,17 @@ def _find_shadowed_callbacks(ours: types.ModuleType) -> Path | None:
 
 def _suggest_classes(name: str, classes: Sequence[str]) -> str:
     """Name the classes of a module, the one that was meant first."""
-    public = [each for each in classes if not each.startswith("_")]
+    public = [class_name for class_name in classes if not class_name.startswith("_")]
     close = difflib.get_close_matches(name, public, n=1, cutoff=0.5)
-    meant = f" Did you mean `{close[0]}`?" if close else ""
-    return f"{meant} Its classes: {', '.join(public[:MOST])}." if public else meant
+    suggestion = f" Did you mean `{close[0]}`?" if close else ""
+    return f"{suggestion} Its classes: {', '.join(public[:MOST])}." if public else suggestion
 
 
-def instantiate_described_class(described: Any, base: type, key: str) -> Any:
+def instantiate_described_class(description: Any, base: type, key: str) -> Any:
     """Return the object that a class and its arguments describe, as a configuration has them.
 
     Args:
-        described: Mapping with ``class_path`` and perhaps ``init_args``.
+        description: Mapping with ``class_path`` and perhaps ``init_args``.
         base: Class that it must be of.
         key: Name of the place, for messages.
 
@@ -112,7 +118,7 @@ def instantiate_described_class(described: Any, base: type, key: str) -> Any:
     """
     parser = jsonargparse.ArgumentParser(exit_on_error=False)
     parser.add_subclass_arguments(base, key)
-    config = parser.parse_object({key: described})
+    config = parser.parse_object({key: description})
     refuse_misplaced_class(config[key], base, key)
     return parser.instantiate_classes(config)[key]
 
@@ -135,18 +141,18 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     bases = tuple(find_hint_classes(hint))
     is_path = is_dotted_path(config) and find_expected_classes(hint)
     mapping = {"class_path": config} if is_path else _view_as_mapping(config)
-    owner, arguments, inside = next(iter(bases), None), mapping, key
+    owner, arguments, inner_key = next(iter(bases), None), mapping, key
     if isinstance(path := mapping.get("class_path"), str):
         owner = _load_class_or_function(path, bases, key)
         if owner is not None:
             _refuse_wrong_class(path, owner, bases, key)
-        inside = f"{key}.init_args"
+        inner_key = f"{key}.init_args"
     if "class_path" in mapping or "init_args" in mapping:
         arguments = {**_view_as_mapping(mapping.get("init_args")), **_view_as_mapping(mapping.get("dict_kwargs"))}
     hints = collect_argument_hints(owner)
     for name, value in arguments.items():
         if (inner := hints.get(name, hint if owner is None else Any)) is not Any:  # there, mappings stay mappings
-            refuse_misplaced_class(value, inner, f"{inside}.{name}")
+            refuse_misplaced_class(value, inner, f"{inner_key}.{name}")
 
 
 def _load_class_or_function(path: str, bases: Sequence[type], key: str) -> Any:
@@ -163,9 +169,9 @@ def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str
     """Hold a class, or what a function says it returns, against the types of its place."""
     result = owner if inspect.isclass(owner) else collect_argument_hints(owner).get("return")
     if not any(issubclass(cls, bases) for cls in find_hint_classes(result)):
-        wanted = " or ".join(f"`{base.__name__}`" for base in bases) or "class with arguments"
+        alternatives = " or ".join(f"`{base.__name__}`" for base in bases) or "class with arguments"
         raise ValueError(
-            f"{key}: `{path}` is no {wanted}, and no function that says it returns one. Name another class."
+            f"{key}: `{path}` is no {alternatives}, and no function that says it returns one. Name another class."
         )
 
 
@@ -226,11 +232,11 @@ def find_named_class(name: Any, bases: Sequence[type]) -> type | None:
 
 def load_named_class(name: Any, bases: Sequence[type]) -> type | None:
     """Return the class that a short name or a dotted path means, its module imported if need be; None for no class."""
-    named = find_named_class(name, bases)
-    if named is None and is_dotted_path(name):
+    cls = find_named_class(name, bases)
+    if cls is None and is_dotted_path(name):
         with contextlib.suppress(ClassPathError):
-            named = import_class_path(name)
-    return named if isinstance(named, type) else None
+            cls = import_class_path(name)
+    return cls if isinstance(cls, type) else None
 
 
 def find_declaring_class(cls: type, parameter: str) -> type | None:
@@ -242,8 +248,8 @@ def find_declaring_class(cls: type, parameter: str) -> type | None:
 def _find_imported_class(path: str) -> type | None:
     """Return the class at a dotted path in a module that is already imported; a message imports nothing."""
     module, _, name = path.rpartition(".")
-    named = vars(sys.modules[module]).get(name) if module in sys.modules else None
-    return named if isinstance(named, type) else None
+    member = vars(sys.modules[module]).get(name) if module in sys.modules else None
+    return member if isinstance(member, type) else None
 
 
 def walk_subclasses(base: type) -> Iterator[type]:

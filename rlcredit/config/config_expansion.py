@@ -37,7 +37,7 @@ def expand_call_forms(value: Any, hint: Any, key: str = "", *, folder: Path | No
 
     """
     if isinstance(value, list):
-        return [expand_call_forms(each, hint, f"{key}[{place}]", folder=folder) for place, each in enumerate(value)]
+        return [expand_call_forms(item, hint, f"{key}[{place}]", folder=folder) for place, item in enumerate(value)]
     bases = find_expected_classes(hint)
     if isinstance(value, str) and bases and folder is not None:
         file = folder / value.strip()
@@ -57,9 +57,9 @@ def expand_call_forms(value: Any, hint: Any, key: str = "", *, folder: Path | No
     hints = find_inner_hints(value, hint)
     return {
         name: expand_call_forms(
-            each, hints.get(bare := str(name).removesuffix("+")), f"{key}.{bare}".lstrip("."), folder=folder
+            item, hints.get(bare := str(name).removesuffix("+")), f"{key}.{bare}".lstrip("."), folder=folder
         )
-        for name, each in value.items()
+        for name, item in value.items()
     }
 
 

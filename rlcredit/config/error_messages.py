@@ -25,21 +25,21 @@ def describe_exception(error: BaseException) -> str:
         "KeyError: 'x'"
 
     """
-    said = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    message = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     place = _find_error_place(error)
-    if UNORDERED_MARK in said:
-        operation, where = said.partition(UNORDERED_MARK)[0], f" ({place})" if place else ""
+    if UNORDERED_MARK in message:
+        operation, location = message.partition(UNORDERED_MARK)[0], f" ({place})" if place else ""
         return (
-            f"{operation} has no fixed order{where}, and a run repeats bit for bit. Do without it, or give that up: "
+            f"{operation} has no fixed order{location}, and a run repeats bit for bit. Do without it, or give that up: "
             "--trainer.deterministic warn"
         )
-    return f"{type(error).__name__}{f': {said}' if said else ''}{f' ({place})' if place else ''}"
+    return f"{type(error).__name__}{f': {message}' if message else ''}{f' ({place})' if place else ''}"
 
 
 def find_root_cause(error: BaseException) -> BaseException:
     """Return the error that a chain of errors began with."""
-    while (before := error.__cause__ or (None if error.__suppress_context__ else error.__context__)) is not None:
-        error = before
+    while (cause := error.__cause__ or (None if error.__suppress_context__ else error.__context__)) is not None:
+        error = cause
     return error
 
 
@@ -69,8 +69,8 @@ def _find_error_place(error: BaseException) -> str:
 def find_own_place(error: BaseException) -> str:
     """Return the last line of somebody's own that an error has come through, with its file; empty if none is."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename[0] != "<" and _is_user_file(Path(frame.filename))]
-    return _name_places(own[-1:])
+    user_frames = [frame for frame in frames if frame.filename[0] != "<" and _is_user_file(Path(frame.filename))]
+    return _name_places(user_frames[-1:])
 
 
 def _name_places(frames: Sequence[traceback.FrameSummary]) -> str:
@@ -79,5 +79,5 @@ def _name_places(frames: Sequence[traceback.FrameSummary]) -> str:
 
 def _is_user_file(file: Path) -> bool:
     """Whether a file is neither Python's, nor installed, nor ours."""
-    others = [*OURS, Path(traceback.__file__).parent]
-    return INSTALLED.isdisjoint(file.parts) and not any(map(file.is_relative_to, others))
+    foreign_folders = [*OURS, Path(traceback.__file__).parent]
+    return INSTALLED.isdisjoint(file.parts) and not any(map(file.is_relative_to, foreign_folders))

@@ -105,14 +105,14 @@ def find_shape_mismatch(value: Any, shape: Shape, place: str = "") -> str | None
 def _find_mapping_mismatch(value: Any, shape: dict[Any, Shape], place: str) -> str | None:
     if not isinstance(value, dict):
         return _explain_wrong_type(value, place, "a mapping")
-    every = dict.fromkeys(value, shape[str]) if str in shape else {}
-    wanted = {**every, **{key.removesuffix("?"): inner for key, inner in shape.items() if key is not str}}
-    for key, inner in wanted.items():
-        where = f"{place}.{key}".lstrip(".")
+    common_shapes = dict.fromkeys(value, shape[str]) if str in shape else {}
+    shapes = {**common_shapes, **{key.removesuffix("?"): inner for key, inner in shape.items() if key is not str}}
+    for key, inner in shapes.items():
+        inner_place = f"{place}.{key}".lstrip(".")
         if key not in value:
             if key in shape:
-                return f"{where} is missing"
-        elif problem := find_shape_mismatch(value[key], inner, where):
+                return f"{inner_place} is missing"
+        elif problem := find_shape_mismatch(value[key], inner, inner_place):
             return problem
     return None
 
@@ -121,8 +121,8 @@ _NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 _NAMES |= {type(None): "null", list: "a list"}
 
 
-def _explain_wrong_type(value: Any, place: str, wanted: str) -> str:
-    return f"{place or 'its content'} is {shorten_repr(value)}, not {wanted}"
+def _explain_wrong_type(value: Any, place: str, expectation: str) -> str:
+    return f"{place or 'its content'} is {shorten_repr(value)}, not {expectation}"
 
 
 _BEGINNINGS = reprlib.Repr()

@@ -22,8 +22,8 @@ def redact_passwords(text: str) -> str:
         'http://host:5000/?token=***'
 
     """
-    hidden = _AS_USER.sub(r"\1:***@", text)
-    return _AS_QUERY.sub(r"\1***", hidden) if "://" in text else hidden
+    redacted_text = _AS_USER.sub(r"\1:***@", text)
+    return _AS_QUERY.sub(r"\1***", redacted_text) if "://" in text else redacted_text
 
 
 def refuse_passwords(config: Any, key: str = "") -> None:

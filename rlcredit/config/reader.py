@@ -102,9 +102,11 @@ class Configuration:
 
         """
         path = drop_entry_keys(path)
-        inside = [origin for place, origin in self.origins.items() if place[: len(path)] == path]
-        if inside and (path not in self.origins or _find_file(inside[-1]) != _find_file(self.origins[path])):
-            return inside[-1]
+        inner_origins = [origin for place, origin in self.origins.items() if place[: len(path)] == path]
+        if inner_origins and (
+            path not in self.origins or _find_file(inner_origins[-1]) != _find_file(self.origins[path])
+        ):
+            return inner_origins[-1]
         prefixes = (path[:length] for length in range(len(path), 0, -1))
         return next((self.origins[prefix] for prefix in prefixes if prefix in self.origins), "")
 
@@ -177,8 +179,8 @@ def pair_flags_with_values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         [('--threads', '2'), ('--seed_everything', '1'), ('--replace', '')]
 
     """
-    rest = iter(words)
-    for word in rest:
+    iterator = iter(words)
+    for word in iterator:
         flag, equals, value = word.partition("=")
         name = flag.removeprefix("--")
         if not word.startswith("-"):
@@ -188,7 +190,7 @@ def pair_flags_with_values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         if name in SWITCHES and value:
             raise ValueError(f"{flag}: takes no value. Say `{flag}` alone.")
         if not equals and name not in SWITCHES:
-            value = next(rest, "--")
+            value = next(iterator, "--")
             if value.startswith("--"):
                 close = difflib.get_close_matches(name, SWITCHES, n=1)
                 problem = f"no such option. Did you mean `--{close[0]}`?" if close else "its value is missing."
@@ -289,7 +291,7 @@ class _Merger:
                 existing = existing if isinstance(existing, dict) else {}
             node[name] = self._merge_settings(existing, value, hint, path, lines)
             return
-        for stale in [known for known in self.configuration.origins if known[: len(path)] == path]:
+        for stale in [known_path for known_path in self.configuration.origins if known_path[: len(path)] == path]:
             del self.configuration.origins[stale]
         self._note_origins(path, lines)
         node[name] = value
@@ -304,12 +306,12 @@ class _Merger:
         arguments = dict(read_arguments(existing))
         extras = dict(existing.get("dict_kwargs") or {}) if _is_entry(existing) else {}
         if old_path != new_path:
-            old, new = (load_named_class(each, bases) for each in (old_path, new_path))
+            old, new = (load_named_class(class_path, bases) for class_path in (old_path, new_path))
             if old is not new or new is None:
                 arguments = _keep_common_arguments(arguments, old or next(iter(bases), None), new, path)
                 extras = {}
-        merged = {"class_path": new_path} if new_path is not None else {}
-        hints = find_inner_hints({**merged}, hint)
+        settings = {"class_path": new_path} if new_path is not None else {}
+        hints = find_inner_hints({**settings}, hint)
         self._note_origins(path, {line: text for line, text in lines.items() if line in ((), ("class_path",))})
         for key, value in read_arguments(update).items():
             inner = {line[1:]: text for line, text in lines.items() if line and line[0] == key}
@@ -317,7 +319,7 @@ class _Merger:
         if not (_is_entry(existing) or _is_entry(update)):
             return arguments
         extras |= update.get("dict_kwargs") or {}
-        return {**merged, **({"init_args": arguments} if arguments or not merged else {}), **_name_extras(extras)}
+        return {**settings, **({"init_args": arguments} if arguments or not settings else {}), **_name_extras(extras)}
 
     def _note_origins(self, path: KeyPath, lines: Mapping[KeyPath, str]) -> None:
         for line, text in lines.items():
@@ -356,12 +358,12 @@ def _keep_common_arguments(arguments: dict[str, Any], old: Any, new: Any, path: 
     """Return the arguments of a class that the class in its place takes too; of a task, those that mean the same."""
     if new is None:
         return {}
-    kept = {name: value for name, value in arguments.items() if name in list_parameter_names(new)}
+    common = {name: value for name, value in arguments.items() if name in list_parameter_names(new)}
     if path != ("data",) or old is None:
-        return kept
+        return common
     return {
         name: value
-        for name, value in kept.items()
+        for name, value in common.items()
         if find_declaring_class(old, name) is find_declaring_class(new, name)
     }
 
@@ -400,11 +402,11 @@ def _read_source(source: str) -> tuple[dict[str, Any], dict[KeyPath, str], Path]
             f"{shorten_name(source)}: a configuration is a mapping of keys, got {kind}. Write `key: value` lines."
         )
     for path, value in walk_key_paths(content):
-        where = f"{shorten_name(source)}: {'.'.join(map(str, path))}"
+        place = f"{shorten_name(source)}: {'.'.join(map(str, path))}"
         if isinstance(value, str) and "\0" in value:
-            raise ValueError(f"{where}: contains a null byte, which no name or path may. Remove it.")
+            raise ValueError(f"{place}: contains a null byte, which no name or path may. Remove it.")
         if not isinstance(path[-1], str) and isinstance(_read_value(content, path[:-1]), dict):
-            raise ValueError(f"{where}: keys must be texts, got {path[-1]!r}. Put quotes around it.")
+            raise ValueError(f"{place}: keys must be texts, got {path[-1]!r}. Put quotes around it.")
     lines = {
         path: f"{_show_file(name)}:{line}" if is_file else name
         for path, line in _locate_nodes(yaml.compose(text, _ConfigLoader))

@@ -41,18 +41,18 @@ class StrictYAMLLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Count depth and size of the nodes before objects are constructed."""
         event, self._depth = self.peek_event(), self._depth + 1
-        where = f"line {event.start_mark.line + 1}"
+        location = f"line {event.start_mark.line + 1}"
         if self._depth > DEPTH:
-            raise UnreadableError(f"{where}: nested more than {DEPTH} deep. Write it flatter.")
+            raise UnreadableError(f"{location}: nested more than {DEPTH} deep. Write it flatter.")
         node = super().compose_node(parent, index)
         self._depth -= 1
         if node is None:
             return None
         if isinstance(event, yaml.AliasEvent) and id(node) not in self._sizes:
-            raise UnreadableError(f"{where}: an alias refers to a node that contains it. Write it out.")
+            raise UnreadableError(f"{location}: an alias refers to a node that contains it. Write it out.")
         size = self._sizes.setdefault(id(node), 1 + sum(self._sizes[id(child)] for child in _list_child_nodes(node)))
         if size > NODES:
-            raise UnreadableError(f"{where}: more than {NODES:,} values, aliases written out. Shorten it.")
+            raise UnreadableError(f"{location}: more than {NODES:,} values, aliases written out. Shorten it.")
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -61,26 +61,28 @@ class StrictYAMLLoader(yaml.SafeLoader):
         for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             name = str(key.value)
             if name in names:
-                where = f"line {key.start_mark.line + 1}: {name} occurs twice"
-                raise UnreadableError(f"{where}; the second would replace the first. Rename or remove one.")
+                location = f"line {key.start_mark.line + 1}: {name} occurs twice"
+                raise UnreadableError(f"{location}; the second would replace the first. Rename or remove one.")
             names.add(name)
         return super().construct_mapping(node, deep)
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
         """Refuse numbers that YAML reads as nobody means them, and those of more digits than any number needs."""
-        text, where = str(node.value), f"line {node.start_mark.line + 1}"
+        text, location = str(node.value), f"line {node.start_mark.line + 1}"
         digits = sum(map(str.isalnum, text))
         if ":" in text:
             raise UnreadableError(
-                f"{where}: YAML reads {shorten_name(text)} as a number in base sixty. Put quotes around it."
+                f"{location}: YAML reads {shorten_name(text)} as a number in base sixty. Put quotes around it."
             )
         if digits > DIGITS:
-            raise UnreadableError(f"{where}: a number of {digits:,} digits; none needs more than {DIGITS}. Shorten it.")
+            raise UnreadableError(
+                f"{location}: a number of {digits:,} digits; none needs more than {DIGITS}. Shorten it."
+            )
         if node.tag.endswith(":float"):
             return self.construct_yaml_float(node)
         if text.lstrip("+-").replace("_", "").isdecimal() and text.lstrip("+-0_") != text.lstrip("+-") and digits > 1:
             raise UnreadableError(
-                f"{where}: YAML reads {text} in base eight. Leave out the zero, or put quotes around it."
+                f"{location}: YAML reads {text} in base eight. Leave out the zero, or put quotes around it."
             )
         return self.construct_yaml_int(node)
 
@@ -127,10 +129,14 @@ def parse_yaml(text: str, name: str = "", loader: type[StrictYAMLLoader] = Stric
 def _explain_yaml_error(error: yaml.MarkedYAMLError) -> str:
     """Say where a text stops to be YAML; entries that are not indented alike are the usual cause."""
     mark = error.problem_mark or error.context_mark
-    where = f"line {mark.line + 1}: " if mark else ""
-    sentence = f"{where}not YAML: {error.problem or error.context}."
-    aligned = isinstance(error, ParserError | ScannerError)
-    return f"{sentence} Indent the keys of one mapping, and the entries of one list, alike." if aligned else sentence
+    location = f"line {mark.line + 1}: " if mark else ""
+    sentence = f"{location}not YAML: {error.problem or error.context}."
+    is_indentation = isinstance(error, ParserError | ScannerError)
+    return (
+        f"{sentence} Indent the keys of one mapping, and the entries of one list, alike."
+        if is_indentation
+        else sentence
+    )
 
 
 def read_text_file(path: Path, limit: int = BYTES) -> str:
@@ -150,9 +156,9 @@ def read_text_file(path: Path, limit: int = BYTES) -> str:
         text = content.decode("utf-8")
     except FileNotFoundError:
         repair = "" if path.suffix not in CONFIGS else " Name one that there is."
-        meant = find_similar_config(str(path)) if repair else None
-        if meant:
-            repair = f" Did you mean {meant}?"
+        suggestion = find_similar_config(str(path)) if repair else None
+        if suggestion:
+            repair = f" Did you mean {suggestion}?"
         raise UnreadableError(f"{shorten_name(path)}: there is no such file.{repair}") from None
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{shorten_name(path)}: not UTF-8 at byte {error.start}. Save it as UTF-8.") from None
