@@ -13,10 +13,10 @@ from typing import Any
 
 import csv_rows
 import numpy as np
-from scipy import stats
-
 from docs.studies.published_tables.tabulate_published import read_published_runs
 from docs.tabulate_study import Columns, render_study_tables
+from scipy import stats
+
 from rlcredit.statistics.run_aggregates import learning_curve_area
 
 ROOT = Path(__file__).parents[1]

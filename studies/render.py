@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2 import nodes
-
 from docs.bare_numbers import CLOSE, OPEN, find_bare_numbers
 from docs.numbers import FILTERS, ROOT
+from jinja2 import nodes
 
 DOCS = ROOT / "docs"
 STUDIES = DOCS / "studies"

@@ -11,8 +11,8 @@ from itertools import groupby
 from pathlib import Path
 
 import csv_rows
-
 from docs.studies.published_tables.tabulate_published import MeasuredValues, read_published_runs
+
 from rlcredit.campaign.metric_definition import list_metric_differences
 from rlcredit.pages.number_formats import format_difference_interval, format_p_value, format_signed_points
 from rlcredit.pages.tables import Table

@@ -14,15 +14,15 @@ from logging import getLogger
 from types import ModuleType
 from typing import Any
 
-PACKAGE = "torchmetrics"
-FIRST = {
+_PACKAGE_NAME = "torchmetrics"
+FIRST_NAMES = {
     "__version__": "torchmetrics.__about__",
     "Metric": "torchmetrics.metric",
     "MetricCollection": "torchmetrics.collections",
 }
 """Module of each name that is there at first."""
 
-BEFORE = "torchmetrics.utilities"
+FIRST_MODULE = "torchmetrics.utilities"
 """Module that is imported before those of the classes, because it and ``torchmetrics.metric`` import each other."""
 
 
@@ -41,8 +41,8 @@ class _TorchmetricsFinder:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return where torchmetrics is; None for every other name."""
-        spec = PathFinder.find_spec(name, path) if name == PACKAGE else None
+        """Return the place of torchmetrics; None for every other name."""
+        spec = PathFinder.find_spec(name, path) if name == _PACKAGE_NAME else None
         if spec is not None and spec.loader is not None:
             spec.loader = _DeferringLoader(spec.loader)
         return spec
@@ -65,10 +65,10 @@ class _DeferringLoader(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader
         try:
-            vars(module)["_logger"] = getLogger(PACKAGE)  # its modules import it from the package
-            importlib.import_module(BEFORE)
+            vars(module)["_logger"] = getLogger(_PACKAGE_NAME)  # its modules import it from the package
+            importlib.import_module(FIRST_MODULE)
             vars(module).update(
-                {name: getattr(importlib.import_module(position), name) for name, position in FIRST.items()}
+                {name: getattr(importlib.import_module(position), name) for name, position in FIRST_NAMES.items()}
             )
         except (ImportError, AttributeError):  # another version, whose modules need more of the package
             self.loader.exec_module(module)

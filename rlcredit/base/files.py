@@ -171,13 +171,13 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-KINDS = {
+_KIND_NAMES = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-SYSTEM = ("proc", "sys")
+_SYSTEM_FOLDERS = ("proc", "sys")
 """Top-level folders whose files are generated while they are read."""
 
 
@@ -192,11 +192,11 @@ def find_special_kind(path: Path | str) -> str | None:
 
     """
     try:
-        kind = KINDS.get(stat.S_IFMT(Path(path).stat().st_mode))
+        kind = _KIND_NAMES.get(stat.S_IFMT(Path(path).stat().st_mode))
         top_folder = Path(path).resolve().parts[1:2]
     except (OSError, ValueError):  # there is nothing, or no file can have this name
         return None
-    return kind or ("a part of the running system" if top_folder and top_folder[0] in SYSTEM else None)
+    return kind or ("a part of the running system" if top_folder and top_folder[0] in _SYSTEM_FOLDERS else None)
 
 
 def refuse_special_files(config: Any, key: str = "") -> None:

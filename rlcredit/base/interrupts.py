@@ -13,10 +13,10 @@ from typing import NoReturn
 from rlcredit.base.exit_status import signal_exit_status
 from rlcredit.base.process_end import end_process
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end any command."""
 
-RETRY = 0.02
+RETRY_SECONDS = 0.02
 """Seconds after which an interrupt that Python has swallowed is raised again."""
 
 
@@ -48,7 +48,9 @@ def is_signal(error: BaseException) -> bool:
 
     """
     if not isinstance(error, KeyboardInterrupt) or error.args:
-        return isinstance(error, SignalInterrupt) or (isinstance(error, KeyboardInterrupt) and error.args[0] in ENDING)
+        return isinstance(error, SignalInterrupt) or (
+            isinstance(error, KeyboardInterrupt) and error.args[0] in ENDING_SIGNALS
+        )
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -75,7 +77,7 @@ def retry_swallowed(interrupt: type[BaseException], raise_again: Callable[[BaseE
             hook(unraisable)
             return
         signal.signal(signal.SIGALRM, lambda *_: raise_again(error))
-        signal.setitimer(signal.ITIMER_REAL, RETRY)
+        signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
 
     sys.unraisablehook = retry
     try:
@@ -91,7 +93,7 @@ def await_retry() -> None:
     """Let an interrupt be raised that is about to be raised again, before SIGALRM has another handler."""
     seconds, _ = signal.getitimer(signal.ITIMER_REAL)
     if seconds:
-        time.sleep(seconds + RETRY)
+        time.sleep(seconds + RETRY_SECONDS)
 
 
 @contextmanager

@@ -214,7 +214,7 @@ class OpenCLI(LightningCLI):
         return self._parser(subcommand)
 
     def get_instantiated(self, key: str) -> Any:
-        """Return what a key of the configuration has become."""
+        """Return the object that a key of the configuration has become."""
         return self._get(self.config_init, key)
 
     def _prepare_subcommand_parser(self, klass: type, subcommand: str, **kwargs: Any) -> LightningArgumentParser:

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
-from rlcredit.config.allowed_values import SEEDS, validate_folder_name
+from rlcredit.config.allowed_values import SEED_COUNT, validate_folder_name
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.paths import find_config_file
 from rlcredit.config.strict_yaml import shorten_name
@@ -186,8 +186,12 @@ def _parse_family(key: str, value: Any) -> ComparisonFamily:
 
 
 def _parse_seeds(key: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or not value or not all(type(seed) is int and 0 <= seed < SEEDS for seed in value):
-        raise ValueError(f"{key}: expected a list of numbers from 0 to {SEEDS - 1}, got {value!r}.")
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(type(seed) is int and 0 <= seed < SEED_COUNT for seed in value)
+    ):
+        raise ValueError(f"{key}: expected a list of numbers from 0 to {SEED_COUNT - 1}, got {value!r}.")
     if repeated := [seed for seed, count in Counter(value).items() if count > 1]:
         raise ValueError(f"{key}: {repeated[0]} occurs twice, and one run must not count twice. Remove one.")
     return tuple(value)

@@ -25,7 +25,7 @@ from rlcredit.cards.ranking import add_shipped_rows
 from rlcredit.cards.rollout_card import RolloutCardBuilder
 from rlcredit.cli.engine_text import build_engine
 from rlcredit.cli.quiet_libraries import silence_libraries
-from rlcredit.config.arguments import WIDEST
+from rlcredit.config.arguments import MAX_HELP_WIDTH
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
@@ -113,7 +113,7 @@ def _build_rollout_cards(options: argparse.Namespace, conditions: Sequence[CardC
         options.rollout, base, options.tokenizer, options.model, options.adapter, options.temperature or 1.0
     )
     cards = [builder.build_card(each) for each in conditions]
-    columns = min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+    columns = min(shutil.get_terminal_size((100, 24)).columns, MAX_HELP_WIDTH)
     for card in cards:
         card.write(options.out / card.organism / card.budget / card.folder_stem / "card.json")
         page = write_card_page([card], options.out, options.mlflow, options.experiment, beside=cards)

@@ -65,7 +65,7 @@ from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import refuse_unfit_setup
 
-MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
+_MLFLOW_LOGGER = "lightning.pytorch.loggers.MLFlowLogger"
 
 
 class Trainer(pl.Trainer):
@@ -85,7 +85,7 @@ class Trainer(pl.Trainer):
         """
 
 
-ROOTS: Roots = {
+CONFIG_ROOTS: Roots = {
     "condition": str,
     "seed_everything": int,
     "threads": int,
@@ -110,7 +110,7 @@ def read_expanded_config(file: Path) -> Any:
 
     """
     try:
-        return expand_call_forms(strict_yaml.read_yaml(file), ROOTS)
+        return expand_call_forms(strict_yaml.read_yaml(file), CONFIG_ROOTS)
     except CallFormError as error:
         raise ValueError(f"{strict_yaml.shorten_name(file)}: {error}") from None
 
@@ -167,7 +167,8 @@ class CreditCLI(OpenCLI):
 
     def refuse(self, sentence: str) -> NoReturn:
         """Print a sentence, and exit with status 2."""
-        self.parser.refuse(sentence)  # pyright: ignore[reportAttributeAccessIssue]
+        assert isinstance(self.parser, ReadableParser)
+        self.parser.refuse(sentence)
 
     def before_instantiate_classes(self) -> None:
         """Name the run and choose its folder; ``explain`` writes nothing."""
@@ -213,7 +214,7 @@ class CreditCLI(OpenCLI):
     def _take_destination(self, config: Namespace) -> MLflowDestination | None:
         """Remove Lightning's MLflow logger, which waits at every step; return where the record is delivered."""
         entries = config.trainer.logger if isinstance(config.trainer.logger, list) else [config.trainer.logger]
-        mlflow = [entry for entry in entries if isinstance(entry, Namespace) and entry.class_path == MLFLOW]
+        mlflow = [entry for entry in entries if isinstance(entry, Namespace) and entry.class_path == _MLFLOW_LOGGER]
         if not mlflow:
             return None
         if len(mlflow) > 1:
@@ -256,7 +257,7 @@ class CreditCLI(OpenCLI):
             SaveAdapter(identity),
             make_progress_display(),
             RunStatus(),
-            GracefulStop(SIGNALS, self.get_instantiated("checkpoint")),
+            GracefulStop(SIGNAL_HANDLER, self.get_instantiated("checkpoint")),
             ProcessWatchdog(),
         ]
         trainer = self._make_feasible_trainer(**kwargs)
@@ -340,7 +341,7 @@ class CreditCLI(OpenCLI):
             super().run_subcommand(subcommand)
             return
         try:
-            with self.session.hold_run(self.trainer, self.identity, SIGNALS):
+            with self.session.hold_run(self.trainer, self.identity, SIGNAL_HANDLER):
                 super().run_subcommand(subcommand)
             print(describe_run_results(self.session.folder, self.session.to), flush=True)
         except (ValueError, OSError) as error:
@@ -370,7 +371,7 @@ class CreditCLI(OpenCLI):
         report_validation(self.trainer.callback_metrics, parameters, step, self.session.folder.path, self.session.to)
 
 
-SIGNALS = SignalHandler()
+SIGNAL_HANDLER = SignalHandler()
 
 
 def run_lightning_command(args: list[str] | None = None) -> None:
@@ -378,11 +379,11 @@ def run_lightning_command(args: list[str] | None = None) -> None:
 
     Statuses are those of :mod:`rlcredit.base.exit_status`.
     """
-    with SIGNALS.handle_signals():
+    with SIGNAL_HANDLER.handle_signals():
         try:
             run_credit_cli(args)
         except SignalInterrupt as interrupted:
-            is_unbegun = (args or sys.argv[1:])[:1] == ["fit"] and SIGNALS.training is None
+            is_unbegun = (args or sys.argv[1:])[:1] == ["fit"] and SIGNAL_HANDLER.training is None
             moment = " before the first step" if is_unbegun else ""
             rank_zero_only(print_message)(f"interrupted by {interrupted}{moment}.")
             sys.exit(interrupted.status)
@@ -418,8 +419,8 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
     silence_libraries()
     import_operators()  # so that a configuration may name every operator
     args = sys.argv[1:] if args is None else args
-    ReadableParser.roots = ROOTS
-    ReadableParser.configuration = configuration = read_configuration_or_exit(args, ROOTS)
+    ReadableParser.roots = CONFIG_ROOTS
+    ReadableParser.configuration = configuration = read_configuration_or_exit(args, CONFIG_ROOTS)
     switches = dict.fromkeys([name for name in configuration.switches if name != "print_config"], True)
     return cli(
         PolicyModule,

@@ -6,12 +6,12 @@ from typing import Any
 
 from jsonargparse import Namespace
 
-from rlcredit.config.allowed_values import SEEDS, THREADS, refuse_unfit_precision, validate_folder_name
+from rlcredit.config.allowed_values import MAX_THREADS, SEED_COUNT, refuse_unfit_precision, validate_folder_name
 from rlcredit.config.class_paths import refuse_misplaced_class
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.reader import Roots
 
-GROUPS = ("trainer", "model", "checkpoint", "completions")
+_SETTING_GROUPS = ("trainer", "model", "checkpoint", "completions")
 """Keys whose value is a mapping of settings, or a file that holds one."""
 
 
@@ -29,7 +29,7 @@ def refuse_unusable_groups(values: Mapping[str, Any]) -> None:
         value = _describe_value(values["seed_everything"])
         raise ValueError(f"seed_everything: expected a number, got {value}. With one, the run can be repeated.")
     _refuse_table_as_task(values.get("data"))
-    for key in GROUPS:
+    for key in _SETTING_GROUPS:
         if not isinstance(values.get(key, {}), (dict, str)):
             if values[key] is None:
                 raise ValueError(f"{key}: is empty. Indent what belongs to it, or remove it. {_REPAIRS[key]}")
@@ -76,7 +76,7 @@ def refuse_unusable_values(config: Namespace, roots: Roots) -> None:
         ValueError: with the place and the repair.
 
     """
-    for key in GROUPS:
+    for key in _SETTING_GROUPS:
         if not isinstance(config[key], Namespace):
             raise ValueError(
                 f"{key}: expected a mapping of settings, got {_describe_value(config[key])}. {_REPAIRS[key]}"
@@ -85,9 +85,11 @@ def refuse_unusable_values(config: Namespace, roots: Roots) -> None:
     refuse_unfit_precision(config.trainer.precision)  # also where a file in place of the group says it
     config.condition = validate_folder_name("condition", config.condition.strip())
     seed, threads = config.seed_everything, config.threads
-    if type(seed) is not int or not 0 <= seed < SEEDS:
-        raise ValueError(f"seed_everything: expected a number from 0 to {SEEDS - 1}, got {_describe_value(seed)}.")
-    if threads is not None and not 1 <= threads <= THREADS:
-        raise ValueError(f"threads: expected a number from 1 to {THREADS}, or null for torch's choice, got {threads}.")
+    if type(seed) is not int or not 0 <= seed < SEED_COUNT:
+        raise ValueError(f"seed_everything: expected a number from 0 to {SEED_COUNT - 1}, got {_describe_value(seed)}.")
+    if threads is not None and not 1 <= threads <= MAX_THREADS:
+        raise ValueError(
+            f"threads: expected a number from 1 to {MAX_THREADS}, or null for torch's choice, got {threads}."
+        )
     for key in ("trainer", "model", "data", "checkpoint", "completions"):
         refuse_misplaced_class(config.get(key), roots[key], key)

@@ -13,7 +13,7 @@ from jsonargparse import ArgumentError, ArgumentParser
 
 from rlcredit.cli.name_suggestions import find_closest_name, find_places_of_name
 from rlcredit.cli.run_options import make_fit_parser
-from rlcredit.cli.run_words import MLFLOW, OUT, resolve_run_words
+from rlcredit.cli.run_words import MLFLOW_FLAG, OUT_FLAG, resolve_run_words
 from rlcredit.config.class_paths import (
     collect_argument_hints,
     find_expected_classes,
@@ -148,7 +148,7 @@ class _FaultFinder:
                 yield f"{key}: missing, and {cls.__name__} needs it. Say it, as --{key} ..."
 
     def _explain_unknown_name(self, path: KeyPath, owner: type | None, names: Sequence[str]) -> str:
-        """Name what may have been meant by an unknown option, key or parameter."""
+        """Name the option, key or parameter that an unknown one may mean."""
         origin, key, wrong = self.configuration.find_origin(path), _render_path(path), str(path[-1])
         close = find_closest_name(wrong, names)
         places = find_places_of_name(wrong, self.config, self.roots)
@@ -188,8 +188,8 @@ def _explain_unknown_option(name: str, correction: str, places: Sequence[KeyPath
     parser = make_fit_parser()
     options = [option.removeprefix("--") for option in parser.options if "." not in option]
     close = correction or find_closest_name(name, options)
-    suggestion = f"--{close}" if close else parser.find_meant_option(f"--{name}")
-    return f"--{name}: no such option.{_render_suggestion(suggestion) or ' `rlcredit fit --help` lists those that there are.'}"
+    advice = _render_suggestion(f"--{close}" if close else parser.find_meant_option(f"--{name}"))
+    return f"--{name}: no such option.{advice or ' `rlcredit fit --help` lists those that there are.'}"
 
 
 def is_accepted(value: Any, hint: Any) -> bool:
@@ -264,7 +264,9 @@ def _explain_unknown_class(path: KeyPath, name: str, base: type | None) -> str:
 def _find_key_of_flag(flag: str) -> str | None:
     """Return the key that says in a configuration what a flag says on the command line."""
     option = make_fit_parser().find_meant_option(flag)
-    return resolve_run_words([option, "x"])[0].partition("=")[0].lstrip("-") if option in (OUT, MLFLOW) else None
+    return (
+        resolve_run_words([option, "x"])[0].partition("=")[0].lstrip("-") if option in (OUT_FLAG, MLFLOW_FLAG) else None
+    )
 
 
 def _append_if_read(sentence: str, names: str, instead: str) -> str:

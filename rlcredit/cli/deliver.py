@@ -23,10 +23,10 @@ from rlcredit.record.record_checks import refuse_invalid_record
 from rlcredit.record.tracker_refusals import TrackerRefusal, describe_tracker_trouble
 from rlcredit.run_folder.layout import RunFolder
 
-SILENCE = 120.0
+SILENCE_SECONDS = 120.0
 """Seconds that a tracker may let pass without taking anything; one more for each 100 kB of the largest file."""
 
-REMOVE = "Remove it if it is not to be delivered."
+_REMOVAL_ADVICE = "Remove it if it is not to be delivered."
 
 
 def run_deliver_command(args: Sequence[str]) -> int:
@@ -82,9 +82,9 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
         ValueError: the folder is damaged, or only the folder names a tracker; with the flag that would.
 
     """
-    read_stored_json(run.tracking, SHAPE, REMOVE)
+    read_stored_json(run.tracking, SHAPE, _REMOVAL_ADVICE)
     if (destination := MLflowDestination.load(run.tracking)) is None:
-        raise ValueError(f"{run.tracking} is damaged: it has a key that no destination has. {REMOVE}")
+        raise ValueError(f"{run.tracking} is damaged: it has a key that no destination has. {_REMOVAL_ADVICE}")
     fallback = os.environ.get(VARIABLE)
     if options.mlflow == MLFLOW_OF_ENVIRONMENT:
         address = None
@@ -102,8 +102,8 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
         )
     else:
         raise ValueError(
-            f"only the folder names the tracker {destination.tracking_uri}. To deliver there: {destination.delivery_command(run.path)}; "
-            f"or name another, there or in {VARIABLE}."
+            f"only the folder names the tracker {destination.tracking_uri}. To deliver there: "
+            f"{destination.delivery_command(run.path)}; or name another, there or in {VARIABLE}."
         )
     assert MLflowDestination(address, "", "", {}).address
     if destination.artifact_location and not options.artifact_location:
@@ -122,7 +122,8 @@ def _deliver_record(run: RunFolder, destination: MLflowDestination, silent: set[
         if not _deliver_with_timeout(delivery, destination.status or "KILLED"):
             silent.add(destination.address)
             print(
-                f"error: {run.path}: MLflow at {destination.shown_address} has taken nothing for {SILENCE:.0f} s. What has "
+                f"error: {run.path}: MLflow at {destination.shown_address} has taken nothing for "
+                f"{SILENCE_SECONDS:.0f} s. What has "
                 "arrived is noted; the same command brings the rest, once it answers.",
                 file=sys.stderr,
             )
@@ -133,7 +134,8 @@ def _deliver_record(run: RunFolder, destination: MLflowDestination, silent: set[
     except Exception as error:  # noqa: BLE001  (any error of a tracker; its message may hold an address)
         trouble = describe_tracker_trouble(error)
         print(
-            f"error: {run.path}: MLflow at {destination.shown_address} has not taken it ({trouble}). Try the same command again "
+            f"error: {run.path}: MLflow at {destination.shown_address} has not taken it ({trouble}). Try the same "
+            "command again "
             "when it does.",
             file=sys.stderr,
         )
@@ -144,7 +146,8 @@ def _deliver_record(run: RunFolder, destination: MLflowDestination, silent: set[
         else ""
     )
     print(
-        f"{run.path}: all of it is in MLflow at {destination.shown_address}, run {destination.run_id}{remark if former_id else ''}."
+        f"{run.path}: all of it is in MLflow at {destination.shown_address}, run "
+        f"{destination.run_id}{remark if former_id else ''}."
     )
     return FINISHED
 
@@ -162,7 +165,7 @@ def _deliver_with_timeout(delivery: RecordDelivery, status: str) -> bool:
 
     thread = threading.Thread(target=deliver, daemon=True)
     thread.start()
-    patience = SILENCE + _measure_largest_file(delivery.folder.path) / 1e5
+    patience = SILENCE_SECONDS + _measure_largest_file(delivery.folder.path) / 1e5
     while thread.is_alive() and time.monotonic() - delivery.moved < patience:
         thread.join(0.1)
     if errors:

@@ -146,11 +146,12 @@ def _describe_policy(module: PolicyModule) -> str:
     policy = module.policy
     weights = f"{policy.quantization} base" if policy.quantization else policy.dtype
     targets = policy.lora.targets if isinstance(policy.lora.targets, str) else ", ".join(policy.lora.targets)
-    return f"{policy.path}, {weights}, LoRA rank {policy.lora.rank}, alpha {policy.lora.alpha:g} on {targets}{policy.prompt}"
+    lora = f"LoRA rank {policy.lora.rank}, alpha {policy.lora.alpha:g} on {targets}"
+    return f"{policy.path}, {weights}, {lora}{policy.prompt}"
 
 
 def _describe_adapted_experts(module: PolicyModule) -> str | None:
-    """Return which weights of a mixture of experts have an adapter; None for any other model."""
+    """Return the weights of a mixture of experts that have an adapter, in words; None for any other model."""
     sizes = find_policy_sizes(module.policy.location)
     if sizes is None or sizes.architecture is None or not sizes.architecture.sparse:
         return None
@@ -169,7 +170,8 @@ def _describe_step(module: PolicyModule, task: Task) -> str:
     round_note = f"; up to {module.rounds} rounds until all groups are informative" if module.rounds > 1 else ""
     return (
         f"{prompts} prompts x {sampling.completions} completions = {rows} completions of at most "
-        f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature {sampling.temperature:g}{round_note}"
+        f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature "
+        f"{sampling.temperature:g}{round_note}"
     )
 
 

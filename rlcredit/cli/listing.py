@@ -9,13 +9,13 @@ from rlcredit.cli.command_options import make_list_parser
 from rlcredit.config.paths import find_configs_folder
 from rlcredit.credit.catalogue import find_operator_classes
 
-ROOMS = ("episode", "critics", "dense", "planning", "schedules", "signals", "tokens", "probes")
+OPERATOR_ROOMS = ("episode", "critics", "dense", "planning", "schedules", "signals", "tokens", "probes")
 """Rooms of operators, in the order of a stack."""
 
-FILES = {"conditions": "*/*.yaml", "models": "*.yaml", "tasks": "*.yaml", "campaigns": "*.yaml"}
+LISTED_FILES = {"conditions": "*/*.yaml", "models": "*.yaml", "tasks": "*.yaml", "campaigns": "*.yaml"}
 """Folders of configurations, and which files in them are meant."""
 
-WIDTH = 120
+MAX_LINE_WIDTH = 120
 
 Row = tuple[str, str]
 """A name and what it is."""
@@ -41,14 +41,15 @@ def render_section(title: str, rows: Iterable[Row]) -> Iterator[str]:
     width = max(len(name) for name, _ in rows)
     yield title
     for name, text in rows:
-        yield f"  {name:<{width}}  {textwrap.shorten(text, max(20, WIDTH - width - 4), placeholder=' ..')}".rstrip()
+        summary = textwrap.shorten(text, max(20, MAX_LINE_WIDTH - width - 4), placeholder=" ..")
+        yield f"  {name:<{width}}  {summary}".rstrip()
 
 
 def list_sections() -> Iterator[tuple[str, list[Row]]]:
     """Yield every group with its title, in the order of a configuration."""
     from rlcredit import losses, tasks  # noqa: PLC0415
 
-    for room in ROOMS:
+    for room in OPERATOR_ROOMS:
         operators = [cls for cls in find_operator_classes() if cls.__module__.split(".")[1] == room]
         kind = "probes" if room == "probes" else f"operators: {room}"
         yield f"{kind} (trainer.callbacks)", [_describe_class(cls) for cls in operators]
@@ -57,7 +58,7 @@ def list_sections() -> Iterator[tuple[str, list[Row]]]:
         members = [getattr(package, name) for name in package.__all__]
         classes = [cls for cls in members if inspect.isclass(cls) and issubclass(cls, base) and cls is not base]
         yield title, [_describe_class(cls) for cls in classes]
-    for folder, pattern in FILES.items():
+    for folder, pattern in LISTED_FILES.items():
         files = sorted((find_configs_folder() / folder).glob(pattern))
         if files:
             yield f"{folder} (--config configs/{folder}/...)", [_describe_file(path, folder) for path in files]

@@ -9,7 +9,7 @@ from rlcredit.base.files import write_atomically
 from rlcredit.base.messages import print_message
 from rlcredit.cli.command_options import make_new_parser
 
-TEMPLATE = Path(__file__).with_name("operator_template.txt")
+_OPERATOR_TEMPLATE = Path(__file__).with_name("operator_template.txt")
 """Text of the file, in which ``CLASSNAME`` stands for the name of the class."""
 
 
@@ -49,11 +49,11 @@ def name_operator_class(file: Path) -> str:
 
 def render_operator(name: str) -> str:
     """Return the file's content; ``name`` is that of the class."""
-    return TEMPLATE.read_text(encoding="utf-8").replace("CLASSNAME", name)
+    return _OPERATOR_TEMPLATE.read_text(encoding="utf-8").replace("CLASSNAME", name)
 
 
 def describe_next_steps(file: Path, name: str) -> str:
-    """Return what to do with the file.
+    """Return the next steps with the file.
 
     Example:
         >>> print(describe_next_steps(Path("my_operator.py"), "MyOperator"))

@@ -25,7 +25,7 @@ from rlcredit.tasks.prompt_order import PromptOrder
 from rlcredit.verification.answer_formats import find_final_answer
 from rlcredit.verification.verifiers import Verdict
 
-OFTEN = 0.25
+_REMEDY_SHARE = 0.25
 """Share of truncated completions, or of those without an answer, from which on a remedy is named."""
 
 
@@ -119,7 +119,7 @@ def summarise_completions(answers: Sequence[Completion], questions: int) -> Iter
         yield "Nothing is solved: without a right completion there is no credit. Ask easier questions, or otherwise."
     if right == 1:
         yield "All is solved: where every completion is right there is no credit. Ask harder questions."
-    if truncated_share >= OFTEN:
+    if truncated_share >= _REMEDY_SHARE:
         yield "Many completions are cut off. Raise model.sampling.max_tokens."
-    if silent >= OFTEN:
+    if silent >= _REMEDY_SHARE:
         yield "Many completions state no answer. Say in data.init_args.instruction how to state it, or give shots."

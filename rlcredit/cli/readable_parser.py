@@ -10,7 +10,7 @@ from rlcredit.cli.config_faults import explain_failure
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.reader import Configuration, Roots
 
-LONGEST = 1800
+_MAX_MESSAGE = 1800
 """Characters of a message; the list of all operators has about a thousand."""
 
 
@@ -33,4 +33,4 @@ class ReadableParser(LightningArgumentParser):
 def _join_lines(text: str) -> str:
     """Join the lines of a message, and cut out the middle of a long one."""
     line = " ".join(text.split("\n"))
-    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} .. {line[-LONGEST // 4 :]}"
+    return line if len(line) <= _MAX_MESSAGE else f"{line[: _MAX_MESSAGE // 2]} .. {line[-_MAX_MESSAGE // 4 :]}"

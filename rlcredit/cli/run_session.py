@@ -25,7 +25,7 @@ from rlcredit.supervision.graceful_stop import SignalHandler
 
 
 def describe_run_results(folder: RunFolder, destination: MLflowDestination | None) -> str:
-    """Return where a finished run's folder and adapter are, and how to open its page in MLflow.
+    """Return the places of a finished run's folder and adapter, and the command that opens its page in MLflow.
 
     Args:
         folder: Folder of the run.
@@ -42,16 +42,17 @@ def describe_run_results(folder: RunFolder, destination: MLflowDestination | Non
         local = destination.tracking_uri is not None and destination.tracking_uri.startswith(SQLITE)
         address = f"mlflow ui --backend-store-uri {destination.tracking_uri}" if local else destination.shown_address
         lines.append(
-            f"in MLflow: run {destination.shown_name or destination.run_name} of experiment {destination.experiment_name}, {address}"
+            f"in MLflow: run {destination.shown_name or destination.run_name} of experiment "
+            f"{destination.experiment_name}, {address}"
         )
         lines += [f"its page: {destination.page}"] if destination.page else []
     return "\n".join(lines)
 
 
-HURRY = 2.0
+_HURRY_SECONDS = 2.0
 """Seconds that a run still waits for MLflow at its end, once a signal has interrupted the wait."""
 
-FEW = 3
+_MAX_LISTED_FILES = 3
 """Names of files that a message lists."""
 
 
@@ -116,7 +117,7 @@ class RunSession:
                     with signals.allow_interrupts():
                         has_arrived = record.close(status)
                 except SignalInterrupt:  # a signal during the wait for MLflow only shortens it
-                    has_arrived = record.close(status, HURRY)
+                    has_arrived = record.close(status, _HURRY_SECONDS)
                 self.to = self.to if has_arrived else None
                 self._forget_former()
 
@@ -150,7 +151,8 @@ class RunSession:
             later_files = [] if self.replaces else [file for file, step in self._checkpoints() if step > self._step]
             if later_files:
                 raise ValueError(
-                    f"{path} holds {later_files[-1].name}, which a run that goes back to step {self._step} removes. Go on "
+                    f"{path} holds {later_files[-1].name}, which a run that goes back to step {self._step} removes. "
+                    "Go on "
                     "from the newest (--ckpt_path last), let another --condition go on from here, or say --replace."
                 )
             return
@@ -163,7 +165,8 @@ class RunSession:
             file_names := [entry.name for entry in self.folder.list_contents(self.checkpoints)]
         ):
             raise ValueError(
-                f"{path} is not the folder of a run, and holds {', '.join(sorted(file_names)[:FEW])}, which a run would "
+                f"{path} is not the folder of a run, and holds {', '.join(sorted(file_names)[:_MAX_LISTED_FILES])}, "
+                "which a run would "
                 "write over. Choose a folder with --out, or checkpoints with --checkpoint.dirpath."
             )
         if self.folder.former_run.exists():
@@ -175,7 +178,8 @@ class RunSession:
             continuation = f" Or go on with this one: --ckpt_path last{longer}." if any(self._checkpoints()) else ""
             raise ValueError(
                 f"{path} holds {run}, last written {self.folder.describe_last_write(self.checkpoints)}: "
-                f"{'; '.join(results)}. Give the new run a place of its own: {option}.{continuation} Or replace this one: --replace."
+                f"{'; '.join(results)}. Give the new run a place of its own: {option}.{continuation} Or replace this "
+                "one: --replace."
             )
 
     @property

@@ -69,7 +69,7 @@ def judge_completions(answers: Sequence[Completion], reference: str, choice: Nam
 
 
 def choose_sampling(args: argparse.Namespace, sampling: Sampling) -> Sampling:
-    """Return how completions are drawn: as the command line says, else as the configuration does."""
+    """Return the settings of sampling: those of the command line, else those of the configuration."""
     settings = {"completions": args.completions, "temperature": args.temperature, "max_tokens": args.max_tokens}
     return dataclasses.replace(sampling, **{name: value for name, value in settings.items() if value is not None})
 

@@ -10,7 +10,7 @@ from rlcredit.outputs.held_out import render_held_out_value
 from rlcredit.record import MLflowDestination, RunRecord
 from rlcredit.run_folder.layout import RunFolder
 
-FOLDER = "validation"
+RECORD_FOLDER = "validation"
 """Where its record lies, in the folder of the run: the record of the run itself stays as it is."""
 
 
@@ -44,7 +44,7 @@ def report_validation(
         f"{destination.run_name}-validate",
         {**destination.tags, "kind": "validation"},
     )
-    place = RunFolder(folder / FOLDER)
+    place = RunFolder(folder / RECORD_FOLDER)
     with place.lock_folder():
         record = RunRecord(place, to=destination)
         record.log_hyperparams(parameters)

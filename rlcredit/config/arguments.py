@@ -15,16 +15,25 @@ from rlcredit.base.files import find_special_kind
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
 
-ROOTS = ("condition", "seed_everything", "threads", "unsafe_scorers", "trainer", "model", "data", "checkpoint")
+_CONFIG_KEYS = (
+    "condition",
+    "seed_everything",
+    "threads",
+    "unsafe_scorers",
+    "trainer",
+    "model",
+    "data",
+    "checkpoint",
+)
 """Options of a configuration that may follow those of a command."""
 
-ALIKE = 0.8
+_MIN_OPTION_SIMILARITY = 0.8
 """From which similarity on an option is taken for a misspelt one."""
 
-PART = 255
+_MAX_NAME_BYTES = 255
 """Bytes of a name inside a path that file systems take."""
 
-WIDEST = 110
+MAX_HELP_WIDTH = 110
 """Columns of a help text on a terminal that has more."""
 
 
@@ -32,7 +41,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """One column of options, one of what they are, and no line wider than is read with ease."""
 
     def __init__(self, prog: str) -> None:
-        width = min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+        width = min(shutil.get_terminal_size((100, 24)).columns, MAX_HELP_WIDTH)
         super().__init__(prog, max_help_position=36, width=width)
 
 
@@ -92,7 +101,9 @@ class CommandParser(argparse.ArgumentParser):
             option, _, value = word.partition("=") if word.startswith("--") else (word, "", word)
             if kind := find_special_kind(value):
                 self.error(f"{shorten_name(value)} is {kind}, not a file. Name a file.")
-            is_known = not option.startswith("--") or option in self.options or option[2:] in ROOTS or "." in option
+            is_known = (
+                not option.startswith("--") or option in self.options or option[2:] in _CONFIG_KEYS or "." in option
+            )
             if suggestion := None if is_known else self.find_meant_option(option):
                 self.error(f"{option}: no such option. Did you mean `{suggestion}`?")
         return super().parse_known_args(args, namespace)
@@ -111,7 +122,7 @@ class CommandParser(argparse.ArgumentParser):
         near = [
             name for name in option_names if len(option) > 3 and (name.startswith(option) or option.startswith(name))
         ]
-        if near := near or difflib.get_close_matches(option, option_names, 1, ALIKE):
+        if near := near or difflib.get_close_matches(option, option_names, 1, _MIN_OPTION_SIMILARITY):
             return near[0]
         thing = re.split("[-_]", option)[-1].lower()
         for describe in (_find_first_word, _show_metavar):
@@ -175,7 +186,7 @@ def join_alternatives(names: Sequence[str]) -> str:
 
 def parse_path(text: str) -> Path:
     """Return a path that a file system can have."""
-    if "\0" in text or any(len(os.fsencode(part)) > PART for part in Path(text).parts):
+    if "\0" in text or any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in Path(text).parts):
         raise argparse.ArgumentTypeError(f"{shorten_name(text)} is a name that no file can have.")
     return Path(text)
 

@@ -11,7 +11,7 @@ CALL_START = re.compile(r"\s*([A-Za-z_][\w.]*)\(")
 _TOKEN = re.compile(r"""(?<!\w)"(?:[^"\\]|\\.)*"|(?<!\w)'(?:[^']|'')*'|.""", re.DOTALL)
 _CALL = re.compile(r"""(?<!\w)"(?:[^"\\]|\\.)*"|(?<!\w)'(?:[^']|'')*'|[A-Za-z_][\w.]*\(""")
 
-QUOTES = "Inside [ ] or { }, and where a value contains `: `, put quotes around the whole entry."
+QUOTING_ADVICE = "Inside [ ] or { }, and where a value contains `: `, put quotes around the whole entry."
 
 
 class CallFormError(ValueError):
@@ -19,7 +19,7 @@ class CallFormError(ValueError):
 
 
 def expand_call_form(text: str, parameters: Sequence[str] = ()) -> Any:
-    """Return what an entry in call form means; every other text is returned as it is.
+    """Return the meaning of an entry in call form; every other text is returned as it is.
 
     Values are YAML, and call forms themselves where a class is expected.
 
@@ -43,7 +43,7 @@ def expand_call_form(text: str, parameters: Sequence[str] = ()) -> Any:
     name, opening = match[1], match.end() - 1
     closing = _find_closing(text, opening)
     if closing is None:
-        raise CallFormError(f"`{shorten_name(text)}` has no closing parenthesis. Add it. {QUOTES}")
+        raise CallFormError(f"`{shorten_name(text)}` has no closing parenthesis. Add it. {QUOTING_ADVICE}")
     if text[closing + 1 :].strip():
         return text
     arguments: dict[str, Any] = {}

@@ -13,14 +13,14 @@ from typing import Any
 
 import jsonargparse
 
-from rlcredit.config.error_messages import MARK, describe_exception
+from rlcredit.config.error_messages import REFUSAL_MARK, describe_exception
 from rlcredit.config.jsonargparse_patches import patch_written_class_paths
-from rlcredit.config.module_source import CALLBACKS, is_standard_library, locate_module
+from rlcredit.config.module_source import CALLBACKS_PACKAGE, is_standard_library, locate_module
 
-STANDARD = "is Python's own; there is no operator, task, loss, optimizer, scheduler or logger in its library."
+_STANDARD_REASON = "is Python's own; there is no operator, task, loss, optimizer, scheduler or logger in its library."
 
 
-MOST = 20
+_MAX_LISTED_CLASSES = 20
 """Classes of a module that a message lists."""
 
 
@@ -28,7 +28,7 @@ class ClassPathError(ImportError, ValueError):
     """A path that no place of a configuration accepts; parsers catch the one base or the other."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{MARK}`{path}` {reason}")
+        super().__init__(f"{REFUSAL_MARK}`{path}` {reason}")
 
 
 def patch_jsonargparse() -> None:
@@ -50,14 +50,14 @@ def import_class_path(path: Any) -> Any:
 
     """
     if is_standard_library(path):
-        raise ClassPathError(path, STANDARD)
+        raise ClassPathError(path, _STANDARD_REASON)
     module, _, name = path.rpartition(".")
     try:
         member = getattr(importlib.import_module(module), name)
     except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
         raise ClassPathError(path, _explain_failed_import(path, error)) from error
     if is_standard_library(getattr(member, "__module__", None) or type(member).__module__):
-        raise ClassPathError(path, STANDARD)
+        raise ClassPathError(path, _STANDARD_REASON)
     return member
 
 
@@ -71,10 +71,10 @@ def _explain_failed_import(path: str, error: BaseException) -> str:
     module, names = locate_module(path)
     if (
         module is not None
-        and module.name == CALLBACKS
-        and (obstacle := _find_shadowed_callbacks(sys.modules[CALLBACKS]))
+        and module.name == CALLBACKS_PACKAGE
+        and (obstacle := _find_shadowed_callbacks(sys.modules[CALLBACKS_PACKAGE]))
     ):
-        return f"is looked for in rlcredit's own package `{CALLBACKS}`. Rename {obstacle}."
+        return f"is looked for in rlcredit's own package `{CALLBACKS_PACKAGE}`. Rename {obstacle}."
     if module is None or (isinstance(error, ModuleNotFoundError) and path.startswith(f"{error.name}.")):
         name = str(error.name) if isinstance(error, ModuleNotFoundError) else path.partition(".")[0]
         return f"cannot be imported: there is no module `{name}`, in the working directory or installed."
@@ -91,7 +91,7 @@ def _explain_failed_import(path: str, error: BaseException) -> str:
 
 def _find_shadowed_callbacks(ours: types.ModuleType) -> Path | None:
     """Return the folder or module of the same name in the working directory, if it is not ours."""
-    candidates = (Path.cwd() / CALLBACKS, Path.cwd() / f"{CALLBACKS}.py")
+    candidates = (Path.cwd() / CALLBACKS_PACKAGE, Path.cwd() / f"{CALLBACKS_PACKAGE}.py")
     return next((path for path in candidates if path.exists() and not path.samefile(ours.__path__[0])), None)
 
 
@@ -100,7 +100,7 @@ def _suggest_classes(name: str, classes: Sequence[str]) -> str:
     public = [class_name for class_name in classes if not class_name.startswith("_")]
     close = difflib.get_close_matches(name, public, n=1, cutoff=0.5)
     suggestion = f" Did you mean `{close[0]}`?" if close else ""
-    return f"{suggestion} Its classes: {', '.join(public[:MOST])}." if public else suggestion
+    return f"{suggestion} Its classes: {', '.join(public[:_MAX_LISTED_CLASSES])}." if public else suggestion
 
 
 def instantiate_described_class(description: Any, base: type, key: str) -> Any:
@@ -156,13 +156,13 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
 
 
 def _load_class_or_function(path: str, bases: Sequence[type], key: str) -> Any:
-    """Return what a class path names; None for a short name that no class has."""
+    """Return the class or function of a class path; None for a short name that no class has."""
     if not is_dotted_path(path):
         return find_named_class(path, bases)
     try:
         return import_class_path(path)
     except ClassPathError as error:
-        raise ValueError(f"{key}: {str(error).removeprefix(MARK)}") from error
+        raise ValueError(f"{key}: {str(error).removeprefix(REFUSAL_MARK)}") from error
 
 
 def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str) -> None:

@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.config.call_form import CallFormError, expand_call_form
-from rlcredit.config.module_source import INSTALLED, is_standard_library, locate_module, resolve_import_origin
+from rlcredit.config.module_source import (
+    INSTALLATION_FOLDERS,
+    is_standard_library,
+    locate_module,
+    resolve_import_origin,
+)
 
-SHIPPED = ("rlcredit", "callbacks")
+_SHIPPED_PACKAGES = ("rlcredit", "callbacks")
 """Packages that are ours, wherever they lie."""
 
 
@@ -80,8 +85,12 @@ def trace_imported_modules(paths: Iterable[str]) -> dict[str, Path]:
 
 
 def trace_user_modules(paths: Iterable[str]) -> dict[str, Path]:
-    """Return those of :func:`trace_imported_modules` that do not come with rlcredit."""
-    return {name: file for name, file in trace_imported_modules(paths).items() if name.partition(".")[0] not in SHIPPED}
+    """Return the modules of :func:`trace_imported_modules` that do not come with rlcredit."""
+    return {
+        name: file
+        for name, file in trace_imported_modules(paths).items()
+        if name.partition(".")[0] not in _SHIPPED_PACKAGES
+    }
 
 
 def fingerprint_modules(modules: Mapping[str, Path]) -> dict[str, str]:
@@ -94,7 +103,7 @@ def fingerprint_modules(modules: Mapping[str, Path]) -> dict[str, str]:
 
     """
     return {
-        name: _hash_statements(file, 0 if name.partition(".")[0] in SHIPPED else _read_change_time(file))
+        name: _hash_statements(file, 0 if name.partition(".")[0] in _SHIPPED_PACKAGES else _read_change_time(file))
         for name, file in modules.items()
     }
 
@@ -115,7 +124,7 @@ def _is_traceable(top: ModuleSpec | None) -> bool:
     if top is None:
         return False
     places = [top.origin or "", *(top.submodule_search_locations or ())]
-    return top.name in SHIPPED or all(INSTALLED.isdisjoint(Path(place).parts) for place in places)
+    return top.name in _SHIPPED_PACKAGES or all(INSTALLATION_FOLDERS.isdisjoint(Path(place).parts) for place in places)
 
 
 def _list_imported_paths(spec: ModuleSpec) -> Iterator[str]:
@@ -131,14 +140,14 @@ def _list_imported_paths(spec: ModuleSpec) -> Iterator[str]:
 
 
 def _list_lazy_paths(spec: ModuleSpec, names: Sequence[str]) -> list[str]:
-    """Return where the first of some names is defined, if the package gives it lazily."""
+    """Return the module that defines the first of some names, if the package gives it lazily."""
     aliases = [(node.module, alias.name) for node in _find_lazy_imports(spec) for alias in node.names]
     return [f"{module}.{name}" for module, name in aliases if name in names[:1]]
 
 
 def _find_lazy_imports(spec: ModuleSpec) -> tuple[ast.ImportFrom, ...]:
-    """Return what a package of ours shows to a type checker, and imports when its name is first used."""
-    if spec.name.partition(".")[0] not in SHIPPED or spec.submodule_search_locations is None:
+    """Return the imports that a package of ours shows to a type checker, and makes when a name is first used."""
+    if spec.name.partition(".")[0] not in _SHIPPED_PACKAGES or spec.submodule_search_locations is None:
         return ()
     file = Path(str(spec.origin))
     return _find_type_checking_imports(file, _read_change_time(file))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.base.files import is_existing_file
-from rlcredit.config.call_form import CALL_START, QUOTES, CallFormError, expand_call_form
+from rlcredit.config.call_form import CALL_START, QUOTING_ADVICE, CallFormError, expand_call_form
 from rlcredit.config.class_paths import (
     collect_argument_hints,
     find_expected_classes,
@@ -53,7 +53,7 @@ def expand_call_forms(value: Any, hint: Any, key: str = "", *, folder: Path | No
     if isinstance(path := value.get("class_path"), str):
         value["class_path"] = path.strip()
     if bases and (split := next((name for name in map(str, value) if CALL_START.match(name)), None)):
-        raise CallFormError(f"{key}: YAML reads `{split}: ...` as a mapping. {QUOTES}")
+        raise CallFormError(f"{key}: YAML reads `{split}: ...` as a mapping. {QUOTING_ADVICE}")
     hints = find_inner_hints(value, hint)
     return {
         name: expand_call_forms(

@@ -4,15 +4,15 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlcredit.config.module_source import INSTALLED
+from rlcredit.config.module_source import INSTALLATION_FOLDERS
 
-MARK = "class path refused: "
+REFUSAL_MARK = "class path refused: "
 """Begins every refusal, so that it is found again in the message that a parser builds around it."""
 
 UNORDERED_MARK = " does not have a deterministic implementation"
 """What torch says, behind its name, of an operation that it refuses in deterministic mode."""
 
-OURS = [Path(__file__).parents[1], Path(__file__).parents[2] / "callbacks"]
+_OWN_FOLDERS = [Path(__file__).parents[1], Path(__file__).parents[2] / "callbacks"]
 
 
 def describe_exception(error: BaseException) -> str:
@@ -79,5 +79,5 @@ def _name_places(frames: Sequence[traceback.FrameSummary]) -> str:
 
 def _is_user_file(file: Path) -> bool:
     """Whether a file is neither Python's, nor installed, nor ours."""
-    foreign_folders = [*OURS, Path(traceback.__file__).parent]
-    return INSTALLED.isdisjoint(file.parts) and not any(map(file.is_relative_to, foreign_folders))
+    foreign_folders = [*_OWN_FOLDERS, Path(traceback.__file__).parent]
+    return INSTALLATION_FOLDERS.isdisjoint(file.parts) and not any(map(file.is_relative_to, foreign_folders))

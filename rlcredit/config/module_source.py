@@ -6,10 +6,10 @@ import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-INSTALLED = {"site-packages", "dist-packages"}
+INSTALLATION_FOLDERS = {"site-packages", "dist-packages"}
 """Folders of what others have made."""
 
-CALLBACKS = "callbacks"
+CALLBACKS_PACKAGE = "callbacks"
 """The package of ours whose name people's own folders have too."""
 
 

@@ -46,7 +46,7 @@ ENTRY_KEYS = ("class_path", "init_args", "dict_kwargs")
 
 CONFIG_FLAGS = ("-c", "--config")
 
-SWITCHES = {"replace": ("fit",), "show_prompt": ("explain",), "print_config": ("fit", "validate", "explain")}
+SWITCH_OPTIONS = {"replace": ("fit",), "show_prompt": ("explain",), "print_config": ("fit", "validate", "explain")}
 """Options that take no value, and the commands that have them."""
 
 _NUMBER = re.compile(r"[-+]?\d[\d_:.]*")
@@ -77,7 +77,7 @@ _ConfigLoader.add_implicit_resolver(
 
 @dataclass
 class Configuration:
-    """What a command line configures.
+    """The configuration of a command line.
 
     Attributes:
         command: Name of the command; empty if the first word is an option.
@@ -146,7 +146,7 @@ def drop_entry_keys(path: KeyPath) -> KeyPath:
 
 
 def read_configuration(words: Sequence[str], roots: Roots) -> Configuration:
-    """Return what a command line configures.
+    """Return the configuration of a command line.
 
     Args:
         words: Command and its arguments, in the words of a configuration.
@@ -187,12 +187,12 @@ def pair_flags_with_values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             raise ValueError(
                 f"{shorten_name(word)}: no such argument. Options begin with --, and a text with blanks needs quotes."
             )
-        if name in SWITCHES and value:
+        if name in SWITCH_OPTIONS and value:
             raise ValueError(f"{flag}: takes no value. Say `{flag}` alone.")
-        if not equals and name not in SWITCHES:
+        if not equals and name not in SWITCH_OPTIONS:
             value = next(iterator, "--")
             if value.startswith("--"):
-                close = difflib.get_close_matches(name, SWITCHES, n=1)
+                close = difflib.get_close_matches(name, SWITCH_OPTIONS, n=1)
                 problem = f"no such option. Did you mean `--{close[0]}`?" if close else "its value is missing."
                 raise ValueError(f"{flag}: {problem}" + ("" if close else f" Say it, as `{flag} VALUE`."))
         yield flag, value
@@ -216,9 +216,9 @@ class _Merger:
         name = flag.removeprefix("--")
         if flag in CONFIG_FLAGS:
             self.add_source(text)
-        elif name in SWITCHES:
-            if self.configuration.command not in SWITCHES[name]:
-                raise ValueError(f"{flag}: an option of {' and '.join(SWITCHES[name])} alone. Leave it out.")
+        elif name in SWITCH_OPTIONS:
+            if self.configuration.command not in SWITCH_OPTIONS[name]:
+                raise ValueError(f"{flag}: an option of {' and '.join(SWITCH_OPTIONS[name])} alone. Leave it out.")
             self.configuration.switches.append(name)
         else:
             self.set_path(name.split("."), _parse_flag_value(flag, text), {(): flag}, is_text=True)

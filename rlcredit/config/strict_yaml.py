@@ -11,14 +11,14 @@ from yaml.scanner import ScannerError
 from rlcredit.base.files import find_special_kind
 from rlcredit.config.paths import find_similar_config
 
-BYTES = 2**20
+MAX_CONFIG_BYTES = 2**20
 """Of a file; the largest configuration that a run writes has about eight thousand."""
-CONFIGS = ("", ".yaml", ".yml")
+_CONFIG_SUFFIXES = ("", ".yaml", ".yml")
 """How names of configurations end."""
-DEPTH = 40
-DIGITS = 60
+_MAX_DEPTH = 40
+_MAX_DIGITS = 60
 """Of a number; a double in full has seventeen."""
-NODES = 20_000
+_MAX_NODES = 20_000
 """With every alias counted at its full size."""
 
 
@@ -42,8 +42,8 @@ class StrictYAMLLoader(yaml.SafeLoader):
         """Count depth and size of the nodes before objects are constructed."""
         event, self._depth = self.peek_event(), self._depth + 1
         location = f"line {event.start_mark.line + 1}"
-        if self._depth > DEPTH:
-            raise UnreadableError(f"{location}: nested more than {DEPTH} deep. Write it flatter.")
+        if self._depth > _MAX_DEPTH:
+            raise UnreadableError(f"{location}: nested more than {_MAX_DEPTH} deep. Write it flatter.")
         node = super().compose_node(parent, index)
         self._depth -= 1
         if node is None:
@@ -51,8 +51,8 @@ class StrictYAMLLoader(yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent) and id(node) not in self._sizes:
             raise UnreadableError(f"{location}: an alias refers to a node that contains it. Write it out.")
         size = self._sizes.setdefault(id(node), 1 + sum(self._sizes[id(child)] for child in _list_child_nodes(node)))
-        if size > NODES:
-            raise UnreadableError(f"{location}: more than {NODES:,} values, aliases written out. Shorten it.")
+        if size > _MAX_NODES:
+            raise UnreadableError(f"{location}: more than {_MAX_NODES:,} values, aliases written out. Shorten it.")
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -74,9 +74,9 @@ class StrictYAMLLoader(yaml.SafeLoader):
             raise UnreadableError(
                 f"{location}: YAML reads {shorten_name(text)} as a number in base sixty. Put quotes around it."
             )
-        if digits > DIGITS:
+        if digits > _MAX_DIGITS:
             raise UnreadableError(
-                f"{location}: a number of {digits:,} digits; none needs more than {DIGITS}. Shorten it."
+                f"{location}: a number of {digits:,} digits; none needs more than {_MAX_DIGITS}. Shorten it."
             )
         if node.tag.endswith(":float"):
             return self.construct_yaml_float(node)
@@ -98,7 +98,7 @@ def _list_child_nodes(node: yaml.Node) -> list[yaml.Node]:
 
 
 def parse_yaml(text: str, name: str = "", loader: type[StrictYAMLLoader] = StrictYAMLLoader) -> Any:
-    """Return what a YAML text says.
+    """Return the content of a YAML text.
 
     Args:
         text: Text of a file or a flag.
@@ -114,8 +114,8 @@ def parse_yaml(text: str, name: str = "", loader: type[StrictYAMLLoader] = Stric
 
     """
     prefix = f"{shorten_name(name)}: " if name else ""
-    if len(text) > BYTES:
-        raise UnreadableError(f"{prefix}more than {BYTES:,} characters, which no configuration needs.")
+    if len(text) > MAX_CONFIG_BYTES:
+        raise UnreadableError(f"{prefix}more than {MAX_CONFIG_BYTES:,} characters, which no configuration needs.")
     try:
         return yaml.load(text, loader)  # a SafeLoader
     except UnreadableError as error:
@@ -127,7 +127,7 @@ def parse_yaml(text: str, name: str = "", loader: type[StrictYAMLLoader] = Stric
 
 
 def _explain_yaml_error(error: yaml.MarkedYAMLError) -> str:
-    """Say where a text stops to be YAML; entries that are not indented alike are the usual cause."""
+    """Name the place at which a text stops to be YAML; unequal indentation is the usual cause."""
     mark = error.problem_mark or error.context_mark
     location = f"line {mark.line + 1}: " if mark else ""
     sentence = f"{location}not YAML: {error.problem or error.context}."
@@ -139,7 +139,7 @@ def _explain_yaml_error(error: yaml.MarkedYAMLError) -> str:
     )
 
 
-def read_text_file(path: Path, limit: int = BYTES) -> str:
+def read_text_file(path: Path, limit: int = MAX_CONFIG_BYTES) -> str:
     """Return the text of a file.
 
     Raises:
@@ -155,7 +155,7 @@ def read_text_file(path: Path, limit: int = BYTES) -> str:
             content = file.read(limit + 1)
         text = content.decode("utf-8")
     except FileNotFoundError:
-        repair = "" if path.suffix not in CONFIGS else " Name one that there is."
+        repair = "" if path.suffix not in _CONFIG_SUFFIXES else " Name one that there is."
         suggestion = find_similar_config(str(path)) if repair else None
         if suggestion:
             repair = f" Did you mean {suggestion}?"
@@ -171,7 +171,7 @@ def read_text_file(path: Path, limit: int = BYTES) -> str:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what a YAML file says.
+    """Return the content of a YAML file.
 
     Raises:
         UnreadableError: with the file, the line where there is one, and the repair.

@@ -3,12 +3,12 @@
 import argparse
 
 from rlcredit.cli.shared_options import (
-    CHECKPOINT,
-    ENGINE,
+    CHECKPOINT_HELP,
+    ENGINE_HELP,
     add_machine_options,
     add_mlflow_options,
 )
-from rlcredit.config.allowed_values import SEEDS
+from rlcredit.config.allowed_values import SEED_COUNT
 from rlcredit.config.arguments import CommandParser, add_out_option, make_count_parser, parse_path
 
 ALL = "all"
@@ -75,7 +75,7 @@ def make_evaluation_parser() -> CommandParser:
 def _add_evaluated_policies(parser: CommandParser) -> None:
     policy = parser.add_argument_group("policies")
     for flag, what in (
-        ("ckpt_path", f"{CHECKPOINT}, or NAME=PATH"),
+        ("ckpt_path", f"{CHECKPOINT_HELP}, or NAME=PATH"),
         ("adapter", "adapters in PEFT's format, or NAME=PATH"),
     ):
         policy.add_argument(
@@ -115,7 +115,7 @@ def _add_drawing_options(parser: CommandParser) -> None:
     )
     drawn.add_argument("--top_k", type=make_count_parser(), metavar="K", help="number of likeliest tokens drawn from")
     drawn.add_argument("--greedy", action="store_true", help="likeliest token each time; one completion per question")
-    drawn.add_argument("--engine", metavar="ENGINE", help=f"{ENGINE} (default: InProcessEngine)")
+    drawn.add_argument("--engine", metavar="ENGINE", help=f"{ENGINE_HELP} (default: InProcessEngine)")
     drawn.add_argument(
         "--max_tokens",
         type=make_count_parser(),
@@ -125,7 +125,7 @@ def _add_drawing_options(parser: CommandParser) -> None:
     )
     drawn.add_argument(
         "--seed",
-        type=make_count_parser(0, SEEDS - 1),
+        type=make_count_parser(0, SEED_COUNT - 1),
         default=0,
         metavar="N",
         help="seed of the sampling noise, the same for every policy (default: 0)",

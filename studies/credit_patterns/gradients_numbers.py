@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import tabulate_gradients
 from csv_rows import read_csv_rows
-
 from docs.numbers import read_results, require_claim
+
 from rlcredit.cards.ranking import SHIPPED
 
 VERSUS = "this_stack_vs_"

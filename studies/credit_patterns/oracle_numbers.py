@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
 from docs.numbers import RESULTS, require_claim
 from docs.studies.oracle.tabulate_oracle import OPPOSITE, Curves, read_oracle_curves, render_means_table
+
 from rlcredit.pages.tables import Table
 
 SCORES = {

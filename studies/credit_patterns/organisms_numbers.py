@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-
 from docs.numbers import read_results, require_claim
 from docs.studies.organisms.tabulate_organisms import ORACLE, PASS, render_test_policy_table
 

@@ -6,9 +6,6 @@ from typing import Any
 
 import torch
 from csv_rows import read_csv_rows
-from measure_signals import POLICIES, SPEAKING
-
-from callbacks.tokens.gtpo import gtpo_weights
 from docs.numbers import (
     RESULTS,
     Estimate,
@@ -23,6 +20,9 @@ from docs.numbers import (
 from docs.studies.leaderboard.numbers import collect_findings
 from docs.studies.replication.numbers import count_area_conclusions
 from docs.studies.replication.tabulate_areas import conclude_areas
+from measure_signals import POLICIES, SPEAKING
+
+from callbacks.tokens.gtpo import gtpo_weights
 from rlcredit.cards.ranking import SHIPPED
 from rlcredit.formulas.uncertainty import predictive_variance, surprisal
 from rlcredit.pages.tables import Table

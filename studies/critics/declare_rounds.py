@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
-
 from docs.numbers import CAMPAIGNS, measure_run_areas, read_results
 from docs.studies.headline.choose_rates import factor_value
+
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.pages.tables import Table

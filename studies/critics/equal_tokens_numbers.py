@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-
 from docs.numbers import (
     ENTROPY,
     PASS,
@@ -36,6 +35,7 @@ from docs.studies.equal_tokens.tabulate_difficulty import (
     read_values,
     render_difficulty_table,
 )
+
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.collapse import clopper_pearson_limit

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import csv_rows
 import numpy as np
-
 from docs.numbers import Estimate, Rows, format_estimate, student_estimate
+
 from rlcredit.pages.tables import Table
 from rlcredit.report.evidence import FinishedRun, read_campaign_evidence
 

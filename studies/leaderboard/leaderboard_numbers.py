@@ -3,8 +3,8 @@
 from typing import Any
 
 from csv_rows import read_csv_rows
-
 from docs.numbers import RESULTS, Estimate, Rows, parse_estimate, require_claim
+
 from rlcredit.cards import leaderboard
 from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import SHIPPED, rank_conditions, summarise_leaderboard

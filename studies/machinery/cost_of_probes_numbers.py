@@ -6,6 +6,7 @@
 from typing import Any, NamedTuple
 
 from docs.numbers import require_claim
+
 from rlcredit.pages.tables import Table
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from benchmarks import format_median_and_range, round_ratios
-
 from docs.numbers import RESULTS, read_results, require_claim, student_estimate
+
 from rlcredit.pages.tables import Table
 
 UPDATE_SECONDS = [(0.351, 0.177), (0.355, 0.171), (0.350, 0.171), (0.344, 0.174), (0.342, 0.174)]

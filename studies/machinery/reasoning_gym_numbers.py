@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from docs.numbers import read_results, require_claim
 from reasoning_gym_battery import BESIDE, CONSTANTS, DENIALS, HEDGES, KINDS, WITHIN, render_battery_table
 
-from docs.numbers import read_results, require_claim
 from rlcredit.verification.reasoning_gym_answers import SHAPES
 
 

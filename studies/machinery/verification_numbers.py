@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from tabulate_verifier import count_misses, render_verifier_table
-
 from docs.numbers import Rows, read_results, require_claim
+from tabulate_verifier import count_misses, render_verifier_table
 
 PROSE = "q_college_math.jsonl"
 """File whose golds are half in prose."""

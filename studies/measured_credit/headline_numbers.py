@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-
 from docs.numbers import (
     CAMPAIGNS,
     PASS,
@@ -24,6 +23,7 @@ from docs.numbers import (
 )
 from docs.studies.headline import choose_rates
 from docs.studies.headline.tabulate_thresholds import group_pass_curves, make_threshold_table
+
 from rlcredit.campaign.declaration import read_declaration
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask

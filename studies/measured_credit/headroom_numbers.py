@@ -5,7 +5,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-
 from docs.numbers import (
     LENGTH,
     STEPS,
@@ -19,6 +18,7 @@ from docs.numbers import (
     render_study,
     require_claim,
 )
+
 from rlcredit.statistics.t_test import welch_t_test
 
 STUDIES = ("headroom_2_4", "headroom_6_8", "headroom_optimal_2_4", "headroom_optimal_6_8", "headroom_10_12")

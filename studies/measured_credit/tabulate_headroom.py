@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 from csv_rows import read_csv_rows
-
 from docs.tabulate_study import format_difference
+
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.run_aggregates import learning_curve_area

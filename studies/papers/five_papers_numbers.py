@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import tabulate_mlflow_metrics
-
 from docs.numbers import (
     ENTROPY,
     LENGTH,

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-
 from docs.numbers import (
     ENTROPY,
     LENGTH,
@@ -26,6 +25,7 @@ from docs.numbers import (
 from docs.studies.published_tables.tabulate_published import read_published_runs
 from docs.studies.replication.tabulate_areas import conclude_areas
 from docs.tabulate_study import Columns
+
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.statistics.collapse import clopper_pearson_limit
 from rlcredit.statistics.t_test import welch_t_test

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import csv_rows
 import numpy as np
-
 from docs.numbers import measure_run_areas
+
 from rlcredit.pages.number_formats import format_p_value, format_signed_points
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.adjusted_p import holm_adjusted_p

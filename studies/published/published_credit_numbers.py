@@ -7,6 +7,7 @@ repository and commit which the page names. Where an operator here has the form,
 from typing import Any
 
 import torch
+from docs.numbers import require_claim
 from torch import Tensor
 
 from callbacks.dense.canonical_gtpo import canonical_gtpo_advantages
@@ -14,7 +15,6 @@ from callbacks.dense.tempo import tempo_advantages
 from callbacks.episode.grpo import grpo_advantages
 from callbacks.tokens.conflict_mask import conflict_weights, leading_conflicts
 from callbacks.tokens.gtpo import gtpo_weights
-from docs.numbers import require_claim
 from rlcredit.formulas.contingency_tables import fisher_p_values, information_gain, key_token_values
 from rlcredit.formulas.groups import leave_one_out_deviations
 from rlcredit.formulas.prefixes import companion_sums, prefix_values, shared_token_mask

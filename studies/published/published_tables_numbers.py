@@ -4,6 +4,7 @@ from typing import Any
 
 from docs.numbers import RESULTS, require_claim
 from docs.studies.published_tables.tabulate_published import MARGIN, read_published_runs, render_published_table
+
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.t_test import welch_t_test
 

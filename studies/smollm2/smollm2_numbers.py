@@ -5,7 +5,6 @@ from typing import Any
 import count_plans
 import find_tasks
 import tabulate_mlflow_metrics
-
 from docs.numbers import (
     RESULTS,
     Estimate,
@@ -22,6 +21,7 @@ from docs.numbers import (
 from docs.studies.noise import tabulate_noise
 from docs.studies.oracle.tabulate_oracle import read_oracle_curves
 from docs.studies.smollm2 import tabulate_run
+
 from rlcredit.cards.leaderboard import render_leaderboard_table
 
 MEASURED = "Monte Carlo, 8, optimal"

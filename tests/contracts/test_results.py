@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import yaml
 from csv_rows import read_csv_rows
+from docs.numbers import render_study
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-
-from docs.numbers import render_study
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import csv_rows
 import pytest
-
 from docs.studies.headline import choose_rates
+
 from rlcredit.campaign.declaration import read_declaration
 
 CAMPAIGN = Path("configs/campaigns/headline_rates.yaml")

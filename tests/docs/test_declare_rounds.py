@@ -2,7 +2,6 @@
 
 import pytest
 import yaml
-
 from docs.studies.equal_tokens import declare_rounds
 from docs.studies.equal_tokens.declare_rounds import (
     Setting,
@@ -17,6 +16,7 @@ from docs.studies.equal_tokens.declare_rounds import (
     select_best,
     select_repeated,
 )
+
 from rlcredit.campaign.declaration import read_declaration
 
 LARGE, SMALL, FAST, SINGLE = Setting(4, 2.0), Setting(2, 1.0), Setting(2, 2.0), Setting(1, 1.0)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import jinja2
 import pytest
-
-from docs import render
 from docs.bare_numbers import find_bare_numbers
 from docs.numbers import require_claim
 from docs.render import find_constant_expressions, find_page_templates, list_page_faults
+
+from docs import render
 
 ROOT = Path(__file__).parents[2]
 PAGES = find_page_templates()

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-
 from docs.studies.published_credit import numbers
 from docs.studies.published_credit.numbers import collect_numbers
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from csv_rows import write_csv_rows
-from scipy import stats
-from statsmodels.stats.multitest import multipletests
-
 from docs.numbers import RESULTS, read_results
 from docs.studies.replication import tabulate_areas
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 CURVES = {
     "base": lambda seed: (0.4, 0.6, 0.8 + 0.01 * seed),

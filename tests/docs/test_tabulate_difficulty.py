@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
 from docs.studies.equal_tokens import tabulate_difficulty
+
 from rlcredit.report.evidence import FinishedRun
 
 BEFORE = [[0, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 1]]

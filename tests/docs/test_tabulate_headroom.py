@@ -1,6 +1,5 @@
 import pytest
 from csv_rows import write_csv_rows
-
 from docs.studies.operators_and_the_gap import tabulate_headroom
 
 STEPS = (0, 20, 100)

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-
 from docs.studies.smollm2 import tabulate_run
+
 from rlcredit.statistics.intervals import share_interval
 
 

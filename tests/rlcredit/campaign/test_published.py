@@ -14,7 +14,7 @@ from rlcredit.campaign.declaration import read_declaration
 from rlcredit.campaign.plan_text import explain_seed_shortfall, list_evaluation_steps
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, render_settings
-from rlcredit.cli.application import ROOTS, CreditCLI, run_credit_cli
+from rlcredit.cli.application import CONFIG_ROOTS, CreditCLI, run_credit_cli
 from rlcredit.config.reader import read_configuration
 from tests.slow_cases import mark_others_slow
 
@@ -159,7 +159,7 @@ def found_differences(declared, executed, given):
 def files(declaration, condition, given):
     """Lay the files of a condition on top of one another."""
     words = [word for word in given(declaration, condition) if word.startswith("--config=")]
-    merged = read_configuration(words, ROOTS).values
+    merged = read_configuration(words, CONFIG_ROOTS).values
     return {key: value for key, value in merged.items() if key != "condition"}
 
 

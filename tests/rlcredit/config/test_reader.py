@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rlcredit.cli.application import ROOTS
+from rlcredit.cli.application import CONFIG_ROOTS
 from rlcredit.config.reader import read_configuration
 from rlcredit.credit.catalogue import import_operators
 
@@ -12,7 +12,7 @@ import_operators()
 
 
 def read(*words):
-    return read_configuration(["fit", *words], ROOTS).values
+    return read_configuration(["fit", *words], CONFIG_ROOTS).values
 
 
 def entry(name, /, **arguments):
@@ -102,7 +102,7 @@ def test_every_value_keeps_the_place_that_wrote_it_last(tmp_path, monkeypatch):
         "threads: 1\ntrainer:\n  max_steps: 3\n  callbacks:\n    - GRPO\n    - GTPO(beta=0.2)\n"
     )
     (tmp_path / "b.yaml").write_text("trainer:\n  callbacks+:\n    - MaxRL\n")
-    configuration = read_configuration(["fit", "--config=a.yaml", "--config=b.yaml", "--threads=2"], ROOTS)
+    configuration = read_configuration(["fit", "--config=a.yaml", "--config=b.yaml", "--threads=2"], CONFIG_ROOTS)
     places = {
         ("threads",): "--threads",
         ("trainer", "max_steps"): "a.yaml:3",
