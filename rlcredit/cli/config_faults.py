@@ -11,7 +11,7 @@ from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser
 
-from rlcredit.cli.name_suggestions import find_closest_name, find_places_of_name
+from rlcredit.cli.name_suggestions import find_closest_name, find_places_of_name, repair_path
 from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import MLFLOW_FLAG, OUT_FLAG, resolve_run_words
 from rlcredit.config.class_paths import (
@@ -150,12 +150,10 @@ class _FaultFinder:
     def _explain_unknown_name(self, path: KeyPath, owner: type | None, names: Sequence[str]) -> str:
         """Name the option, key or parameter that an unknown one may mean."""
         origin, key, wrong = self.configuration.find_origin(path), _render_path(path), str(path[-1])
-        close = find_closest_name(wrong, names)
         places = find_places_of_name(wrong, self.config, self.roots)
-        if origin.startswith(f"--{key}"):  # an option, and no argument of a class that may be replaced
-            correction = _render_path((*path[:-1], close)) + origin.removeprefix(f"--{key}") if close else ""
-            return _explain_unknown_option(origin.removeprefix("--"), correction, places)
-        suggestion = _render_suggestion(close)
+        if origin.startswith(f"--{key}") and len(path) <= 2:  # no argument of a class that may be replaced
+            return self._explain_unknown_option(origin.removeprefix("--"))
+        suggestion = _render_suggestion(find_closest_name(wrong, [*names, *ENTRY_KEYS] if owner else names))
         if relatives := self._find_related_classes(owner, wrong, path):
             verb = "has" if len(relatives) == 1 else "have"
             suggestion = f" {', '.join(relatives)} {verb} one: --{path[0]} {relatives[-1]}."
@@ -169,6 +167,20 @@ class _FaultFinder:
         sentence = f"{key}: `{owner.__name__}` has no parameter `{wrong}`.{suggestion}"
         return _append_if_read(sentence, parameter_list, " docs/reference/configuration.md lists those that it has.")
 
+    def _explain_unknown_option(self, name: str) -> str:
+        """Name the option that is spelt nearly so, or the options whose last part has this name."""
+        path = tuple(name.split("."))
+        repaired = repair_path(path, self.config, self.roots)
+        places = find_places_of_name(path[-1], self.config, self.roots)
+        if places and (len(path) == 1 or len(repaired) < len(path)):
+            return f"--{name}: no such option. Did you mean {_render_alternatives(places, '--')}?"
+        parser = make_fit_parser()
+        options = [option.removeprefix("--") for option in parser.options if "." not in option]
+        is_repaired = repaired != path[: len(repaired)]
+        close = _render_path(repaired) if is_repaired else find_closest_name(name, options)
+        advice = _render_suggestion(f"--{close}" if close else parser.find_meant_option(f"--{name}"))
+        return f"--{name}: no such option.{advice or ' `rlcredit fit --help` lists those that there are.'}"
+
     def _find_related_classes(self, owner: type | None, name: str, path: KeyPath) -> list[str]:
         """Return the classes that could replace the one on a path and have the missing parameter."""
         base = self.roots.get(str(path[0]))
@@ -179,17 +191,6 @@ class _FaultFinder:
             for cls in walk_subclasses(base)
             if _is_offered_class(cls) and name in list_parameter_names(cls)
         )
-
-
-def _explain_unknown_option(name: str, correction: str, places: Sequence[KeyPath]) -> str:
-    """Name the option that is spelt nearly so, or the options whose last part has this name."""
-    if places and "." not in name:
-        return f"--{name}: no such option. Did you mean {_render_alternatives(places, '--')}?"
-    parser = make_fit_parser()
-    options = [option.removeprefix("--") for option in parser.options if "." not in option]
-    close = correction or find_closest_name(name, options)
-    advice = _render_suggestion(f"--{close}" if close else parser.find_meant_option(f"--{name}"))
-    return f"--{name}: no such option.{advice or ' `rlcredit fit --help` lists those that there are.'}"
 
 
 def is_accepted(value: Any, hint: Any) -> bool:

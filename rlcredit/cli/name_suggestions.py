@@ -55,6 +55,28 @@ def find_places_of_name(name: str, config: Any, roots: Roots) -> list[KeyPath]:
     return []
 
 
+def repair_path(path: KeyPath, config: Any, roots: Roots) -> KeyPath:
+    """Return a path with its misspelt names corrected, up to one that is like none.
+
+    Example:
+        >>> class Sampling:
+        ...     def __init__(self, completions: int) -> None: ...
+        >>> repair_path(("sampler", "completion"), {}, {"sampling": Sampling})
+        ('sampling', 'completions')
+
+    """
+    place: tuple[KeyPath, Any, Any] = ((), config, roots)
+    names: list[str | int] = []
+    for part in path:
+        children = {child[0][-1]: child for child in _list_children(*place)}
+        name = part if part in ENTRY_KEYS else find_closest_name(str(part), [str(key) for key in children])
+        if name is None:
+            break
+        names.append(name)
+        place = children.get(name, place)
+    return tuple(names)
+
+
 def _list_children(path: KeyPath, value: Any, hint: Any) -> list[tuple[KeyPath, Any, Any]]:
     """Return the paths, values and types of all that a place can hold."""
     settings = {"class_path": value} if isinstance(value, str) else value if isinstance(value, dict) else {}
