@@ -151,7 +151,8 @@ class _FaultFinder:
         """Name the option, key or parameter that an unknown one may mean."""
         origin, key, wrong = self.configuration.find_origin(path), _render_path(path), str(path[-1])
         places = find_places_of_name(wrong, self.config, self.roots)
-        if origin.startswith(f"--{key}") and len(path) <= 2:  # no argument of a class that may be replaced
+        is_short = origin == f"--{key}" and len(path) <= 2  # no argument of a class that may be replaced
+        if is_short or origin.startswith(f"--{key}."):
             return self._explain_unknown_option(origin.removeprefix("--"))
         suggestion = _render_suggestion(find_closest_name(wrong, [*names, *ENTRY_KEYS] if owner else names))
         if relatives := self._find_related_classes(owner, wrong, path):

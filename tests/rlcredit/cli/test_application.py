@@ -115,7 +115,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ),
         (
             "data: {init_rgs: {name: chain_sum}}",
-            "data.init_args.init_rgs: `ReasoningGym` has no parameter `init_rgs`. Did you mean `init_args`? docs/reference",
+            "data.init_args.init_rgs: `ReasoningGym` has no parameter `init_rgs`. Did you mean `init_args`? docs",
         ),
         (
             "trainer: {callbacks: [{class_path: GTPO, init_agrs: {beta: 0.5}}]}",
