@@ -22,7 +22,7 @@ from rlcredit.config.class_paths import (
     load_named_class,
     walk_subclasses,
 )
-from rlcredit.config.reader import ENTRY_KEYS, Configuration, KeyPath, Roots
+from rlcredit.config.reader import ENTRY_KEYS, Configuration, KeyPath, Roots, read_arguments
 
 MAX_READ_LENGTH = 200
 """Characters of a message that people still read; a list of names that would make it longer is left out."""
@@ -126,8 +126,13 @@ class _FaultFinder:
             yield _explain_unknown_class(path, str(name), bases[0] if bases else None)
             return
         is_entry = name is not None or "init_args" in value
-        arguments = value.get("init_args") or {} if is_entry else value
+        arguments = read_arguments(value)
         inner = (*path, "init_args") if is_entry else path
+        odd_keys = [key for key in value if key not in ENTRY_KEYS] if is_entry else []
+        for key in odd_keys:
+            yield f"{_render_path((*path, key))}: no such key.{_render_suggestion(find_closest_name(key, ENTRY_KEYS))}"
+        if not isinstance(value.get("init_args") or {}, dict):
+            yield f"{_render_path(inner)}: expected a mapping, got {_cut_value(str(value['init_args']))}."
         if isabstract(cls):
             yield f"{_render_path(path)}: `{cls.__name__}` is abstract. Name a class that is derived from it."
             return

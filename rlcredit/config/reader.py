@@ -304,7 +304,7 @@ class _Merger:
         bases = find_expected_classes(hint)
         old_path, new_path = existing.get("class_path"), update.get("class_path", existing.get("class_path"))
         arguments = dict(read_arguments(existing))
-        extras = dict(existing.get("dict_kwargs") or {}) if _is_entry(existing) else {}
+        extras = _read_mapping(existing.get("dict_kwargs")) if _is_entry(existing) else {}
         if old_path != new_path:
             old, new = (load_named_class(class_path, bases) for class_path in (old_path, new_path))
             if old is not new or new is None:
@@ -318,14 +318,25 @@ class _Merger:
             self._merge_value(arguments, key, value, hints.get(str(key).removesuffix("+")), path, inner)
         if not (_is_entry(existing) or _is_entry(update)):
             return arguments
-        extras |= update.get("dict_kwargs") or {}
-        return {**settings, **({"init_args": arguments} if arguments or not settings else {}), **_name_extras(extras)}
+        extras |= _read_mapping(update.get("dict_kwargs"))
+        odd_values = {key: value for key, value in update.items() if not _is_entry_part(key, value)}
+        inner = {"init_args": arguments} if arguments or not settings else {}
+        return {**settings, **inner, **_name_extras(extras), **(odd_values if _is_entry(update) else {})}
 
     def _note_origins(self, path: KeyPath, lines: Mapping[KeyPath, str]) -> None:
         for line, text in lines.items():
             place = drop_entry_keys(path + line)
             self.configuration.origins.pop(place, None)  # the last place that was written comes last
             self.configuration.origins[place] = text
+
+
+def _read_mapping(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _is_entry_part(key: str, value: Any) -> bool:
+    """Whether a key of an entry is one that every entry may have, with a value of its kind."""
+    return key == "class_path" or (key in ENTRY_KEYS and (value is None or isinstance(value, dict)))
 
 
 def _name_extras(extras: dict[str, Any]) -> dict[str, Any]:
@@ -340,8 +351,7 @@ def read_arguments(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a class, whichever way they are written."""
     if not _is_entry(settings):
         return settings
-    arguments = settings.get("init_args")
-    return arguments if isinstance(arguments, dict) else {}
+    return _read_mapping(settings.get("init_args"))
 
 
 def _find_arguments(node: dict[str, Any], hint: Any, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]:

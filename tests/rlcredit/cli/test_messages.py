@@ -69,6 +69,8 @@ WRONG_FILES = [
     ("trainer:\ncallbacks: [GRPO]\n", "trainer", "empty"),
     ("trainer: {max_steps: 1, max_steps: 2}\n", "wrong.yaml", "max_steps"),
     ("trainr: {max_steps: 3}\n", "trainr", "`trainer`"),
+    ("data: {class_path: ReasoningGym, init_arg: {name: gcd}}\n", "data.init_arg", "`init_args`"),
+    ("data: {class_path: ReasoningGym, init_args: [1]}\n", "data.init_args", "[1]"),
 ]
 """The content of a configuration file, the key that its message names, and the value or name in it."""
 
