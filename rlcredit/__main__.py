@@ -9,7 +9,7 @@ from typing import Any
 
 from rlcredit.base.exit_status import FAILED, REFUSED, signal_exit_status
 from rlcredit.base.frozen_imports import freeze_imports
-from rlcredit.base.interrupts import ENDING, SignalInterrupt, is_signal, raise_interrupts, read_signal_number
+from rlcredit.base.interrupts import ENDING_SIGNALS, SignalInterrupt, is_signal, raise_interrupts, read_signal_number
 from rlcredit.base.messages import print_message
 from rlcredit.base.process_end import catch_process_end
 from rlcredit.base.text_escaping import guard_output
@@ -30,7 +30,7 @@ LIGHTNING = "rlcredit.cli.application:run_lightning_command"
 def main() -> None:
     """Run the command line of this process; a signal that no command takes over ends it with a line and its status."""
     guard_output()
-    with raise_interrupts(*ENDING, last=True):
+    with raise_interrupts(*ENDING_SIGNALS, last=True):
         try:
             with catch_process_end():
                 _run_named_command(sys.argv[1:])

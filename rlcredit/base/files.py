@@ -37,26 +37,26 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = _unfinished_path(path)
-    unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
+    draft = _unfinished_path(path)
+    draft.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
     try:
-        with unfinished.open("w+b") as file:
+        with draft.open("w+b") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(unfinished, path)
+        os.replace(draft, path)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 
 
 def replace_file(path: Path, text: str) -> None:
     """Replace a small file without syncing: a crash of the machine may bring back the old one."""
-    unfinished = _unfinished_path(path)
-    unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
+    draft = _unfinished_path(path)
+    draft.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, path)
 
 
 @contextlib.contextmanager
@@ -70,14 +70,14 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
         Where to write. What was written is removed if an error or a signal ends it.
 
     """
-    unfinished = _unfinished_path(folder)
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
+    draft = _unfinished_path(folder)
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
     try:
-        yield unfinished
-        os.replace(unfinished, folder)
+        yield draft
+        os.replace(draft, folder)
     except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
         raise
 
 
@@ -171,13 +171,13 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-KINDS = {
+_KIND_NAMES = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-SYSTEM = ("proc", "sys")
+_SYSTEM_FOLDERS = ("proc", "sys")
 """Top-level folders whose files are generated while they are read."""
 
 
@@ -192,11 +192,11 @@ def find_special_kind(path: Path | str) -> str | None:
 
     """
     try:
-        kind = KINDS.get(stat.S_IFMT(Path(path).stat().st_mode))
-        inside = Path(path).resolve().parts[1:2]
+        kind = _KIND_NAMES.get(stat.S_IFMT(Path(path).stat().st_mode))
+        top_folder = Path(path).resolve().parts[1:2]
     except (OSError, ValueError):  # there is nothing, or no file can have this name
         return None
-    return kind or ("a part of the running system" if inside and inside[0] in SYSTEM else None)
+    return kind or ("a part of the running system" if top_folder and top_folder[0] in _SYSTEM_FOLDERS else None)
 
 
 def refuse_special_files(config: Any, key: str = "") -> None:

@@ -13,10 +13,10 @@ from typing import NoReturn
 from rlcredit.base.exit_status import signal_exit_status
 from rlcredit.base.process_end import end_process
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end any command."""
 
-RETRY = 0.02
+RETRY_SECONDS = 0.02
 """Seconds after which an interrupt that Python has swallowed is raised again."""
 
 
@@ -48,7 +48,9 @@ def is_signal(error: BaseException) -> bool:
 
     """
     if not isinstance(error, KeyboardInterrupt) or error.args:
-        return isinstance(error, SignalInterrupt) or (isinstance(error, KeyboardInterrupt) and error.args[0] in ENDING)
+        return isinstance(error, SignalInterrupt) or (
+            isinstance(error, KeyboardInterrupt) and error.args[0] in ENDING_SIGNALS
+        )
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -70,12 +72,12 @@ def retry_swallowed(interrupt: type[BaseException], raise_again: Callable[[BaseE
     hook, handler = sys.unraisablehook, signal.getsignal(signal.SIGALRM)
 
     def retry(unraisable: "sys.UnraisableHookArgs") -> None:
-        swallowed = unraisable.exc_value
-        if not isinstance(swallowed, interrupt) or threading.current_thread() is not threading.main_thread():
+        error = unraisable.exc_value
+        if not isinstance(error, interrupt) or threading.current_thread() is not threading.main_thread():
             hook(unraisable)
             return
-        signal.signal(signal.SIGALRM, lambda *_: raise_again(swallowed))
-        signal.setitimer(signal.ITIMER_REAL, RETRY)
+        signal.signal(signal.SIGALRM, lambda *_: raise_again(error))
+        signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
 
     sys.unraisablehook = retry
     try:
@@ -89,9 +91,9 @@ def retry_swallowed(interrupt: type[BaseException], raise_again: Callable[[BaseE
 
 def await_retry() -> None:
     """Let an interrupt be raised that is about to be raised again, before SIGALRM has another handler."""
-    left, _ = signal.getitimer(signal.ITIMER_REAL)
-    if left:
-        time.sleep(left + RETRY)
+    seconds, _ = signal.getitimer(signal.ITIMER_REAL)
+    if seconds:
+        time.sleep(seconds + RETRY_SECONDS)
 
 
 @contextmanager
@@ -106,27 +108,27 @@ def raise_interrupts(*numbers: signal.Signals, last: bool = False) -> Iterator[N
         last: Whether the process ends afterwards: then nothing disturbs its end, and it ends with its own status.
 
     """
-    before = {number: signal.getsignal(number) for number in numbers}
-    heeded = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    active_numbers = [number for number, handler in handlers.items() if handler is not signal.SIG_IGN]
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        for each in heeded:
-            signal.signal(each, _exit_at_once)
+        for signal_number in active_numbers:
+            signal.signal(signal_number, _exit_at_once)
         raise KeyboardInterrupt(number)
 
     try:
-        for number in heeded:
+        for number in active_numbers:
             signal.signal(number, interrupt)
         with retry_swallowed(KeyboardInterrupt, _raise_same):
             yield
     finally:
-        for number in heeded:
-            signal.signal(number, signal.SIG_IGN if last else before[number])
+        for number in active_numbers:
+            signal.signal(number, signal.SIG_IGN if last else handlers[number])
 
 
 def _exit_at_once(number: int, frame: FrameType | None) -> NoReturn:
     end_process(signal_exit_status(number))
 
 
-def _raise_same(swallowed: BaseException) -> NoReturn:
-    raise swallowed.with_traceback(None)
+def _raise_same(error: BaseException) -> NoReturn:
+    raise error.with_traceback(None)

@@ -4,6 +4,7 @@ Written for Lightning 2.6. Every entry says what it reads or changes, and what b
 break each of them, and ``tests/rlcredit/base/test_lightning_private.py`` says which.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -59,8 +60,8 @@ class CheckpointTimes(NamedTuple):
 
 def read_checkpoint_times(callback: ModelCheckpoint) -> CheckpointTimes:
     """Return when a callback saves; without it nobody could refuse checkpoints inside a rollout."""
-    other = callback._every_n_epochs or callback._train_time_interval or callback.save_on_exception
-    return CheckpointTimes(callback._every_n_train_steps, bool(other))
+    other_time = callback._every_n_epochs or callback._train_time_interval or callback.save_on_exception
+    return CheckpointTimes(callback._every_n_train_steps, bool(other_time))
 
 
 def set_evaluation_interval(trainer: Trainer, updates: int) -> None:
@@ -177,19 +178,29 @@ class OpenCLI(LightningCLI):
 
     Args:
         classes: Classes of the model and of the data.
-        args: Words of the command line; those of the process stay as they are, for whoever starts it again. Only
-            subcommands among them get their arguments.
+        command: Subcommand to run; only it gets its arguments.
+        values: Values of the configuration, by key.
+        words: Words that ask for the help of an option, to be parsed in place of the values; empty if none do.
         settings: Other arguments of Lightning's command line.
 
     """
 
-    def __init__(self, *classes: Any, args: Sequence[str], **settings: Any) -> None:
-        self.words = [*args]
+    def __init__(
+        self, *classes: Any, command: str, values: Mapping[str, Any], words: Sequence[str] = (), **settings: Any
+    ) -> None:
+        self.command = command
+        self.values = values
+        self.words = words
         super().__init__(*classes, **settings)
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
-        """Parse the words that were given."""
-        self.config = parser.parse_args(self.words)
+        """Parse the values that were given."""
+        if self.words:
+            self.config = parser.parse_args([self.command, *self.words])
+        else:
+            self.config = parser.parse_object(
+                {"subcommand": self.command, self.command: copy.deepcopy(dict(self.values))}
+            )
 
     def add_subcommand_arguments(self, subcommand: str, parser: LightningArgumentParser) -> None:
         """Add the options of one subcommand."""
@@ -203,11 +214,11 @@ class OpenCLI(LightningCLI):
         return self._parser(subcommand)
 
     def get_instantiated(self, key: str) -> Any:
-        """Return what a key of the configuration has become."""
+        """Return the object that a key of the configuration has become."""
         return self._get(self.config_init, key)
 
     def _prepare_subcommand_parser(self, klass: type, subcommand: str, **kwargs: Any) -> LightningArgumentParser:
-        if subcommand not in self.words:
+        if subcommand != self.command:
             return self.init_parser(**kwargs)
         parser = super()._prepare_subcommand_parser(klass, subcommand, **kwargs)
         self.add_subcommand_arguments(subcommand, parser)

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-INK, MUTED, GRID = "#1f2933", "#9aa5b1", "#e4e7eb"
-ACCENT, SECOND = "#d9480f", "#1971c2"
+INK_COLOUR = "#1f2933"
+MUTED_COLOUR = "#9aa5b1"
+GRID_COLOUR = "#e4e7eb"
+ACCENT_COLOUR = "#d9480f"
+SECOND_COLOUR = "#1971c2"
 
 
 def create_figure(width: float, height: float) -> Any:
@@ -22,11 +25,11 @@ def create_figure(width: float, height: float) -> Any:
 
 def style_axes(axes: Any, title: str) -> None:
     """Give axes the common look."""
-    axes.set_title(title, loc="left", color=INK, fontsize=11, weight="bold")
-    axes.grid(axis="y", color=GRID, linewidth=0.8)
+    axes.set_title(title, loc="left", color=INK_COLOUR, fontsize=11, weight="bold")
+    axes.grid(axis="y", color=GRID_COLOUR, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(colors=INK)
+    axes.tick_params(colors=INK_COLOUR)
 
 
 def draw_angle_matrix(
@@ -49,12 +52,12 @@ def draw_angle_matrix(
     for row, column in np.ndindex(degrees.shape):
         if row != column:
             value = degrees[row, column]
-            style = {"ha": "center", "va": "center", "fontsize": 9, "color": "white" if value > 55 else INK}
+            style = {"ha": "center", "va": "center", "fontsize": 9, "color": "white" if value > 55 else INK_COLOUR}
             axes.text(column, row, f"{value:.1f}°", **style)
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
     axes.set_yticks(range(len(names)), names)
     style_axes(axes, title)
-    axes.set_xlabel(f"below the diagonal: {below[0]}\nabove: {above[0]}", color=MUTED, fontsize=8)
+    axes.set_xlabel(f"below the diagonal: {below[0]}\nabove: {above[0]}", color=MUTED_COLOUR, fontsize=8)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
@@ -74,18 +77,18 @@ def draw_distributions(
         bins: Number of bins, from the smallest value to the 0.999 quantile of all; the last bin holds the rest.
 
     """
-    pooled = np.concatenate([values for _, kinds in panels for values in kinds.values()])
-    edges = np.linspace(min(pooled.min(), 0.0), max(np.quantile(pooled, 0.999), 1e-6), bins + 1)
+    all_values = np.concatenate([values for _, kinds in panels for values in kinds.values()])
+    edges = np.linspace(min(all_values.min(), 0.0), max(np.quantile(all_values, 0.999), 1e-6), bins + 1)
     figure = create_figure(4.4 * len(panels) + 0.6, 3.8)
     row = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (title, kinds) in zip(row, panels, strict=True):
-        for (kind, values), colour in zip(kinds.items(), (SECOND, ACCENT), strict=True):
+        for (kind, values), colour in zip(kinds.items(), (SECOND_COLOUR, ACCENT_COLOUR), strict=True):
             if not len(values):
                 continue
             share, _ = np.histogram(values.clip(max=edges[-1]), edges, weights=np.full(len(values), 1 / len(values)))
-            named = f"{kind}: {len(values):,} tokens, mean {values.mean():.3f}, variance {values.var():.3g}"
+            caption = f"{kind}: {len(values):,} tokens, mean {values.mean():.3f}, variance {values.var():.3g}"
             axes.stairs(share, edges, color=colour, fill=True, alpha=0.25)
-            axes.stairs(share, edges, color=colour, linewidth=1.0, label=named)
+            axes.stairs(share, edges, color=colour, linewidth=1.0, label=caption)
         style_axes(axes, title)
         axes.set(yscale="log", xlabel=label, ylim=(None, 6))
         axes.legend(frameon=False, fontsize=8, loc="upper right")

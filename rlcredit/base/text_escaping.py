@@ -11,10 +11,10 @@ from typing import Any, TextIO, cast
 
 LINE_END = "\N{RETURN SYMBOL}"
 
-STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+_CONTROL_CATEGORIES = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Categories of characters that are instructions: controls, formats, halves of pairs, ends of lines."""
 
-GONE = (errno.EPIPE, errno.EIO)
+_CLOSED_STREAM_ERRORS = (errno.EPIPE, errno.EIO)
 """Errors of a stream whose pipe or terminal has been closed."""
 
 _HTML = re.compile(r"<(?=[A-Za-z/!?])")
@@ -33,7 +33,9 @@ def escape_controls(text: str) -> str:
 
 def _escape_control(character: str) -> str:
     return (
-        escape_character(character) if character != "\n" and unicodedata.category(character) in STEERING else character
+        escape_character(character)
+        if character != "\n" and unicodedata.category(character) in _CONTROL_CATEGORIES
+        else character
     )
 
 
@@ -102,7 +104,7 @@ class SteadyStream:
         return len(text)
 
     def flush(self) -> None:
-        """Write what is still in the buffer."""
+        """Write the rest of the buffer."""
         with self._outlive_reader():
             self.stream.flush()
 
@@ -111,7 +113,7 @@ class SteadyStream:
         try:
             yield
         except OSError as error:
-            if error.errno not in GONE:
+            if error.errno not in _CLOSED_STREAM_ERRORS:
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
 

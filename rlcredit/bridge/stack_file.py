@@ -7,10 +7,11 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
-from rlcredit.cli.parser_errors import explain_parser_error
+from rlcredit.cli.config_faults import explain_failure
 from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.paths import find_config_file
+from rlcredit.config.reader import Configuration
 from rlcredit.config.strict_yaml import StrictYAMLLoader, shorten_name
 from rlcredit.credit.catalogue import OPERATOR_PACKAGE, import_operators, list_operator_modules
 from rlcredit.credit.contract import OperatorContract
@@ -82,7 +83,7 @@ def read_operators(entries: Sequence[Any]) -> list[CreditOperator]:
     try:
         return parser.instantiate_classes(parser.parse_object(full_form))["trainer.callbacks"]
     except ArgumentError as error:
-        raise ValueError(explain_parser_error(str(error), full_form, {"trainer": _Trainer}, [])) from None
+        raise ValueError(explain_failure(str(error), Configuration(values=full_form), {"trainer": _Trainer})) from None
 
 
 def _refuse_odd_entry(place: int, entry: object) -> None:

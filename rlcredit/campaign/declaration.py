@@ -27,7 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
-from rlcredit.config.allowed_values import SEEDS, validate_folder_name
+from rlcredit.config.allowed_values import SEED_COUNT, validate_folder_name
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.paths import find_config_file, find_declared_file
 from rlcredit.config.strict_yaml import shorten_name
@@ -109,7 +109,7 @@ def _drop_nulls(value: Any) -> Any:
 Sharing = Literal["shared", "by_seed"]
 HeldOutMetric = Literal["val/pass_at_1", "val/pass_at_k"]
 _ConditionName = Annotated[str, _name_folder("conditions")]
-_Seed = Annotated[StrictInt, Field(ge=0, lt=SEEDS)]
+_Seed = Annotated[StrictInt, Field(ge=0, lt=SEED_COUNT)]
 _Count = Annotated[StrictInt, Field(ge=1)]
 _Tokens = Annotated[_Count | None, _expect_value("a whole number, at least 1")]
 _Effect = Annotated[float, Field(gt=0, le=sys.float_info.max, strict=True)]
@@ -257,7 +257,9 @@ class CampaignDeclaration:
         _expect_value("a mapping from names of conditions to their files"),
     ]
     baseline: Annotated[str, _name_folder("baseline")]
-    seeds: Annotated[tuple[_Seed, ...], Field(min_length=1), _expect_value(f"a list of numbers from 0 to {SEEDS - 1}")]
+    seeds: Annotated[
+        tuple[_Seed, ...], Field(min_length=1), _expect_value(f"a list of numbers from 0 to {SEED_COUNT - 1}")
+    ]
     steps: Annotated[_Count | None, _expect_value(_STEPS_WORDS)]
     primary: Annotated[HeldOutMetric, _expect_value(f"a held-out metric, one of {', '.join(HELD_OUT_METRICS)}")]
     effect: Annotated[_Effect, _EFFECT_WORDS]

@@ -24,7 +24,7 @@ from rlcredit.cards.policy_cards import PolicyCards
 from rlcredit.cards.ranking import add_shipped_rows
 from rlcredit.cli.engine_text import build_engine
 from rlcredit.cli.quiet_libraries import silence_libraries
-from rlcredit.config.arguments import WIDEST
+from rlcredit.config.arguments import MAX_HELP_WIDTH
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.preflight.dry_run import REFUSAL_TYPES, explain_refusal
@@ -112,7 +112,7 @@ def _build_rollout_cards(options: argparse.Namespace, conditions: Sequence[CardC
         options.rollout, base, options.tokenizer, options.model, options.adapter, options.temperature or 1.0
     )
     cards = [builder.make_card(condition) for condition in conditions]
-    columns = min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+    columns = min(shutil.get_terminal_size((100, 24)).columns, MAX_HELP_WIDTH)
     for card in cards:
         card.write(options.out / card.organism / card.budget / card.folder_stem / "card.json")
         view = CardView([card], cards)

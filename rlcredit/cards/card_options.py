@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rlcredit.cards.budget import CARD_BUDGETS
-from rlcredit.cli.shared_options import ENGINE, add_machine_options, add_mlflow_options, parse_temperature
+from rlcredit.cli.shared_options import ENGINE_HELP, add_machine_options, add_mlflow_options, parse_temperature
 from rlcredit.config.arguments import CommandParser, add_out_option, parse_path
 
 USUAL = "GRPO"
@@ -54,7 +54,9 @@ def make_card_parser() -> CommandParser:
         help=f"test policies: names, files, or `all` (default: {USUAL_ORGANISM})",
     )
     measurement.add_argument(
-        "--engine", metavar="ENGINE", help=f"{ENGINE}; it samples the batch, not the runs (default: that of the policy)"
+        "--engine",
+        metavar="ENGINE",
+        help=f"{ENGINE_HELP}; it samples the batch, not the runs (default: that of the policy)",
     )
     file_options = parser.add_argument_group("a batch from a file, instead of a test policy")
     file_options.add_argument(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.base.files import render_csv, write_atomically
-from rlcredit.base.plot_style import ACCENT, INK, MUTED, create_figure, style_axes
+from rlcredit.base.plot_style import ACCENT_COLOUR, INK_COLOUR, MUTED_COLOUR, create_figure, style_axes
 from rlcredit.base.text_escaping import escape_markdown
 from rlcredit.cards.card import ITSELF
 from rlcredit.cards.card_policies import POLICY_MEANINGS
@@ -183,13 +183,13 @@ def plot_condition_gains(rows: Sequence[Row], path: Path) -> None:
     for axes, title in zip(panels, titles, strict=True):
         for place, condition in enumerate(order):
             _plot_gain_interval(axes, place, condition, title)
-        axes.axvline(0, color=MUTED, linewidth=0.8)
+        axes.axvline(0, color=MUTED_COLOUR, linewidth=0.8)
         style_axes(axes, title)
         axes.locator_params(axis="x", nbins=4)
         axes.tick_params(axis="x", labelsize=8)
         axes.grid(visible=False, axis="y")
     label = "points of pass@1 by which a condition is ahead of the baseline, mean over training"
-    figure.supxlabel(f"{label}; every panel has its own scale", fontsize=8, color=INK)
+    figure.supxlabel(f"{label}; every panel has its own scale", fontsize=8, color=INK_COLOUR)
     panels[0].set_yticks(range(len(order)), [condition.name for condition in order], fontsize=8)
     panels[0].invert_yaxis()
     figure.savefig(path, dpi=150)
@@ -201,9 +201,9 @@ def _plot_gain_interval(axes: Any, place: int, condition: RankedCondition, title
     test = reconstruct_gain_test(cell) if cell else condition.mean if title == "mean" else None
     if test is None:
         if cell and cell["verdict"] == ITSELF:
-            axes.plot([0], [place], "o", color=MUTED, markersize=4)
+            axes.plot([0], [place], "o", color=MUTED_COLOUR, markersize=4)
         return
-    colour = ACCENT if (is_gain_significant(test) if cell else condition.is_significant) else INK
+    colour = ACCENT_COLOUR if (is_gain_significant(test) if cell else condition.is_significant) else INK_COLOUR
     axes.plot([test.interval.low, test.interval.high], [place, place], color=colour, linewidth=1.4)
     axes.plot([test.difference], [place], "o", color=colour, markersize=4)
 

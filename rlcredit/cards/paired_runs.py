@@ -11,10 +11,10 @@ import numpy as np
 
 from rlcredit.base.files import write_atomically
 from rlcredit.base.messages import format_duration, print_message
-from rlcredit.campaign.launchers.local_launcher import open_local_machine
 from rlcredit.campaign.campaign_record import discard_refused_campaign, lock_campaign
 from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.execution import run_campaign
+from rlcredit.campaign.launchers.local_launcher import open_local_machine
 from rlcredit.campaign.metric_definition import MetricDefinition, define_held_out_metric, list_metric_differences
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import render_settings

@@ -4,7 +4,7 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import lightning.pytorch as pl
 import torch
@@ -17,26 +17,24 @@ from lightning.pytorch.utilities import rank_zero_only
 import rlcredit.decoding.vllm_server
 import rlcredit.supervision.linear_rate
 import rlcredit.supervision.token_budget  # noqa: F401
-from rlcredit.base.exit_status import FAILED, RunStopped
+from rlcredit.base.exit_status import FAILED, FINISHED, RunStopped
 from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.lightning_private import OpenCLI, read_callbacks
 from rlcredit.base.messages import print_message
 from rlcredit.cli import config_checks, deferred_loggers
-from rlcredit.cli.config_schema import Roots
 from rlcredit.cli.explain import collect_run_parameters, describe_configuration, find_trainer_stack
 from rlcredit.cli.prompt_preview import preview_first_prompt
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.readable_parser import ReadableParser
 from rlcredit.cli.run_options import TRAINER_DEFAULTS
 from rlcredit.cli.run_session import RunSession, describe_run_results
-from rlcredit.cli.run_words import resolve_run_words
 from rlcredit.cli.startup import read_configuration_or_exit
 from rlcredit.cli.validation_report import report_validation
-from rlcredit.config import jsonargparse_patches, strict_yaml
+from rlcredit.config import strict_yaml
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.config_expansion import expand_call_forms
-from rlcredit.config.error_messages import UNORDERED_MARK, describe_exception, find_root_cause
-from rlcredit.config.paths import extend_import_path
+from rlcredit.config.error_messages import UNORDERED_MARK, describe_exception, find_raised_error
+from rlcredit.config.reader import Roots
 from rlcredit.credit.catalogue import import_operators
 from rlcredit.credit.contract import StackError, select_operators
 from rlcredit.credit.stack_checks import bound_advantages, check_stack
@@ -67,7 +65,7 @@ from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import refuse_unfit_setup
 
-MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
+_MLFLOW_LOGGER = "lightning.pytorch.loggers.MLFlowLogger"
 
 
 class Trainer(pl.Trainer):
@@ -87,7 +85,7 @@ class Trainer(pl.Trainer):
         """
 
 
-ROOTS: Roots = {
+CONFIG_ROOTS: Roots = {
     "condition": str,
     "seed_everything": int,
     "threads": int,
@@ -97,8 +95,11 @@ ROOTS: Roots = {
     "data": Task,
     "checkpoint": Checkpoints,
     "completions": CompletionTable,
+    "ckpt_path": str,
+    "verbose": bool,
+    "weights_only": bool,
 }
-"""Class behind each top-level key of a configuration."""
+"""Type behind each top-level key of a configuration."""
 
 
 def read_expanded_config(file: Path) -> Any:
@@ -109,7 +110,7 @@ def read_expanded_config(file: Path) -> Any:
 
     """
     try:
-        return expand_call_forms(strict_yaml.read_yaml(file), ROOTS)
+        return expand_call_forms(strict_yaml.read_yaml(file), CONFIG_ROOTS)
     except CallFormError as error:
         raise ValueError(f"{strict_yaml.shorten_name(file)}: {error}") from None
 
@@ -140,8 +141,8 @@ class CreditCLI(OpenCLI):
     @staticmethod
     def subcommands() -> dict[str, set[str]]:
         """Return the commands that are offered."""
-        offered = {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
-        return {**offered, "explain": {"model", "datamodule"}}
+        commands = {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
+        return {**commands, "explain": {"model", "datamodule"}}
 
     def add_subcommand_arguments(self, subcommand: str, parser: LightningArgumentParser) -> None:
         """Add the options that only one command has."""
@@ -155,11 +156,19 @@ class CreditCLI(OpenCLI):
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
         """Refuse values that the parser accepts but that no run could start with."""
         super().parse_arguments(parser, args)
+        config = self.config[self.command]
         try:
-            config_checks.refuse_unusable_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
-            config_checks.refuse_replace_in_file(ReadableParser.given)
+            config_checks.refuse_unusable_values(config, ReadableParser.roots)
         except ValueError as error:
-            parser.error(str(error))
+            self.refuse(str(error))
+        if "print_config" in ReadableParser.configuration.switches:
+            print(self.get_subcommand_parser(self.command).dump(config, skip_none=False), end="")
+            sys.exit(FINISHED)
+
+    def refuse(self, sentence: str) -> NoReturn:
+        """Print a sentence, and exit with status 2."""
+        assert isinstance(self.parser, ReadableParser)
+        self.parser.refuse(sentence)
 
     def before_instantiate_classes(self) -> None:
         """Name the run and choose its folder; ``explain`` writes nothing."""
@@ -180,12 +189,12 @@ class CreditCLI(OpenCLI):
             path, checkpoint = resolve_ckpt_path(
                 None if self.subcommand == "explain" else config.ckpt_path, checkpoints
             )
-            to = self._take_destination(config)
+            destination = self._take_destination(config)
         except ValueError as error:
-            self.parser.error(str(error))
-        asked = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
+            self.refuse(str(error))
+        wishes = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
         config.ckpt_path = None if path is None else str(path)
-        self.session = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
+        self.session = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, destination, **wishes)
         if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
             self._refuse_overwriting()
         if self.subcommand != "fit":
@@ -200,12 +209,12 @@ class CreditCLI(OpenCLI):
             with self.session.folder.lock_folder() if self.session.folder.lock.exists() else contextlib.nullcontext():
                 self.session.refuse_overwriting()
         except ValueError as error:
-            self.parser.refuse(str(error))  # pyright: ignore[reportAttributeAccessIssue]
+            self.refuse(str(error))
 
     def _take_destination(self, config: Namespace) -> MLflowDestination | None:
         """Remove Lightning's MLflow logger, which waits at every step; return where the record is delivered."""
         entries = config.trainer.logger if isinstance(config.trainer.logger, list) else [config.trainer.logger]
-        mlflow = [entry for entry in entries if isinstance(entry, Namespace) and entry.class_path == MLFLOW]
+        mlflow = [entry for entry in entries if isinstance(entry, Namespace) and entry.class_path == _MLFLOW_LOGGER]
         if not mlflow:
             return None
         if len(mlflow) > 1:
@@ -248,7 +257,7 @@ class CreditCLI(OpenCLI):
             SaveAdapter(identity),
             make_progress_display(),
             RunStatus(),
-            GracefulStop(SIGNALS, self.get_instantiated("checkpoint")),
+            GracefulStop(SIGNAL_HANDLER, self.get_instantiated("checkpoint")),
             ProcessWatchdog(),
         ]
         trainer = self._make_feasible_trainer(**kwargs)
@@ -271,9 +280,9 @@ class CreditCLI(OpenCLI):
 
     def refuse_memory(self, trainer: pl.Trainer) -> None:
         """Refuse a policy that does not fit on this machine; warn of one that may not fit."""
-        found = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
-        if found is not None and found.peak_bytes > found.room and self.subcommand != "explain":
-            lines = ["warning: memory may not suffice", *found.report_lines()]
+        forecast = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
+        if forecast is not None and forecast.peak_bytes > forecast.room and self.subcommand != "explain":
+            lines = ["warning: memory may not suffice", *forecast.report_lines()]
             rank_zero_only(print_message)("\n  ".join(lines))
 
     @staticmethod
@@ -292,9 +301,8 @@ class CreditCLI(OpenCLI):
         except Exception as error:
             if isinstance(error, RunStopped) and not isinstance(error, ValueError):
                 raise
-            if isinstance(find_root_cause(error), (ValueError, OSError)) and not isinstance(error, StackError):
-                self.parser.error(explain_refusal(error))
-            self.parser.refuse(explain_refusal(error))  # pyright: ignore[reportAttributeAccessIssue]
+            cause = find_raised_error(error, "jsonargparse")
+            self.refuse(explain_refusal(cause if isinstance(cause, (ValueError, OSError)) else error))
 
     def rehearse(self) -> list[str]:
         """Try the stack, local data and the output folder; return what was not tried."""
@@ -302,18 +310,20 @@ class CreditCLI(OpenCLI):
             return []
         for folder in (self.session.folder.path, self.session.checkpoints):
             refuse_unwritable_folder(folder)
-        left = open_local_data(self.datamodule) if self.subcommand == "explain" else None
+        omission = open_local_data(self.datamodule) if self.subcommand == "explain" else None
         stack = find_trainer_stack(self.trainer)
         names = dict.fromkeys(rehearse_stack(stack, self.model.sampling.completions))
         return [
             *([f"stack: {', '.join(names)} need the run, and were not tried on made-up completions"] if names else []),
-            *([left] if left else []),
+            *([omission] if omission else []),
         ]
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
         """Print the configuration as the program it is, and what was not tried of it."""
         print(describe_configuration(self.trainer, model, datamodule, self.config.explain.condition))
-        print(*[f"not tried: {each}" for each in self.passed_over], sep="\n", end="\n" if self.passed_over else "")
+        print(
+            *[f"not tried: {omission}" for omission in self.passed_over], sep="\n", end="\n" if self.passed_over else ""
+        )
         try:
             self.session.refuse_overwriting()
         except ValueError as error:
@@ -323,7 +333,7 @@ class CreditCLI(OpenCLI):
                 refuse_unloadable_policy(model.policy)
                 print("", *preview_first_prompt(model.policy, datamodule), sep="\n")
             except REFUSAL_TYPES as error:
-                self.parser.error(explain_refusal(error))
+                self.refuse(explain_refusal(error))
 
     def run_subcommand(self, subcommand: str) -> None:
         """Run the command; in ``fit`` the first process locks the run's folder and keeps its record."""
@@ -331,20 +341,20 @@ class CreditCLI(OpenCLI):
             super().run_subcommand(subcommand)
             return
         try:
-            with self.session.hold_run(self.trainer, self.identity, SIGNALS):
+            with self.session.hold_run(self.trainer, self.identity, SIGNAL_HANDLER):
                 super().run_subcommand(subcommand)
             print(describe_run_results(self.session.folder, self.session.to), flush=True)
         except (ValueError, OSError) as error:
             if self.identity.record is None:  # nothing has been begun
-                self.parser.error(str(error))
+                self.refuse(str(error))
             raise
 
     def before_fit(self) -> None:
         """Evaluate the policy before the first step, or repeat an evaluation that was interrupted."""
-        taken, steps = self.session.checkpoint.get("global_step", 0), self.trainer.max_steps
-        if 0 < steps <= taken and not self.session.checkpoint.get("evaluation_owed"):
-            more = f"To go on, ask for more: --trainer.max_steps {2 * taken}"
-            print(f"{self.session.folder.path} is finished: all {steps} steps are taken. {more}", flush=True)
+        steps_done, steps = self.session.checkpoint.get("global_step", 0), self.trainer.max_steps
+        if 0 < steps <= steps_done and not self.session.checkpoint.get("evaluation_owed"):
+            advice = f"To go on, ask for more: --trainer.max_steps {2 * steps_done}"
+            print(f"{self.session.folder.path} is finished: all {steps} steps are taken. {advice}", flush=True)
         if not self.trainer.val_check_interval:
             return
         if self.config.fit.ckpt_path is None:
@@ -361,7 +371,7 @@ class CreditCLI(OpenCLI):
         report_validation(self.trainer.callback_metrics, parameters, step, self.session.folder.path, self.session.to)
 
 
-SIGNALS = SignalHandler()
+SIGNAL_HANDLER = SignalHandler()
 
 
 def run_lightning_command(args: list[str] | None = None) -> None:
@@ -369,13 +379,13 @@ def run_lightning_command(args: list[str] | None = None) -> None:
 
     Statuses are those of :mod:`rlcredit.base.exit_status`.
     """
-    with SIGNALS.handle_signals():
+    with SIGNAL_HANDLER.handle_signals():
         try:
             run_credit_cli(args)
         except SignalInterrupt as interrupted:
-            is_unbegun = (args or sys.argv[1:])[:1] == ["fit"] and SIGNALS.training is None
-            where = " before the first step" if is_unbegun else ""
-            rank_zero_only(print_message)(f"interrupted by {interrupted}{where}.")
+            is_unbegun = (args or sys.argv[1:])[:1] == ["fit"] and SIGNAL_HANDLER.training is None
+            moment = " before the first step" if is_unbegun else ""
+            rank_zero_only(print_message)(f"interrupted by {interrupted}{moment}.")
             sys.exit(interrupted.status)
         except RunStopped as ended:
             rank_zero_only(print_message)(f"error: {ended}")
@@ -409,11 +419,9 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
     silence_libraries()
     import_operators()  # so that a configuration may name every operator
     args = sys.argv[1:] if args is None else args
-    jsonargparse_patches.patch_argument_carryover(Task)
-    ReadableParser.roots = ROOTS
-    ReadableParser.given = read_configuration_or_exit(args, ROOTS)
-    words = resolve_run_words(args)
-    extend_import_path(words)
+    ReadableParser.roots = CONFIG_ROOTS
+    ReadableParser.configuration = configuration = read_configuration_or_exit(args, CONFIG_ROOTS)
+    switches = dict.fromkeys([name for name in configuration.switches if name != "print_config"], True)
     return cli(
         PolicyModule,
         Task,
@@ -426,5 +434,7 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
         auto_configure_optimizers=False,
         load_from_checkpoint_support=False,  # it would keep the configuration twice; the run's record has it
         parser_class=ReadableParser,
-        args=words,
+        command=configuration.command,
+        values={**configuration.values, **switches},
+        words=args[1:] if any(word.partition("=")[0].endswith(".help") for word in args) else (),
     )

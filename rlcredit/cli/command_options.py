@@ -37,8 +37,8 @@ def make_try_parser() -> CommandParser:
         "Answer a few training questions of a configuration, before anything is trained.",
         ["rlcredit try --config configs/tiny.yaml", "rlcredit try --ckpt_path runs/grpo-seed0 --questions 8"],
     )
-    asked = parser.add_argument_group("questions")
-    asked.add_argument(
+    group = parser.add_argument_group("questions")
+    group.add_argument(
         "--questions", type=make_count_parser(), default=4, metavar="N", help="number of questions (default: 4)"
     )
     add_policy_options(parser)
@@ -54,12 +54,12 @@ def make_sample_parser() -> CommandParser:
         "Ask a policy one question, and print log-probability and entropy of every token.",
         ['rlcredit sample --ckpt_path runs/grpo-seed0 --question "2 + 3 = ?" --answer 5'],
     )
-    asked = parser.add_argument_group("question")
-    asked.add_argument(
+    group = parser.add_argument_group("question")
+    group.add_argument(
         "--question", required=True, metavar="TEXT", help="question; the task of a configuration words it as its own"
     )
-    asked.add_argument("--answer", metavar="TEXT", help="reference, compared as a number or as mathematics")
-    asked.add_argument("--system", metavar="TEXT", help="system prompt (default: that of the configuration)")
+    group.add_argument("--answer", metavar="TEXT", help="reference, compared as a number or as mathematics")
+    group.add_argument("--system", metavar="TEXT", help="system prompt (default: that of the configuration)")
     add_policy_options(parser)
     add_sampling_options(parser, completions=1)
     return parser
@@ -73,15 +73,15 @@ def make_export_parser() -> CommandParser:
         "Write a trained policy as a plain model that transformers reads.",
         ["rlcredit export --ckpt_path runs/grpo-seed0 --out models/grpo"],
     )
-    written = parser.add_argument_group("output")
-    add_out_option(written, "folder for the model, new or empty", required=True)
-    written.add_argument(
+    group = parser.add_argument_group("output")
+    add_out_option(group, "folder for the model, new or empty", required=True)
+    group.add_argument(
         "--dtype",
         choices=("float32", "bfloat16", "float16"),
         default="float32",
         help="type of the weights; fewer bits round them, so that the model is another policy (default: float32)",
     )
-    written.add_argument("--adapter_only", action="store_true", help="adapter alone, in PEFT's format")
+    group.add_argument("--adapter_only", action="store_true", help="adapter alone, in PEFT's format")
     add_policy_options(parser)
     return parser
 
@@ -95,12 +95,12 @@ def make_deliver_parser() -> CommandParser:
         ["rlcredit deliver runs", "rlcredit deliver runs/grpo-seed0 --mlflow http://tracker:5000"],
     )
     parser.add_argument("runs", nargs="+", type=parse_path, metavar="RUN", help="run folder, or folder with runs in it")
-    to = parser.add_argument_group("destination")
-    to.add_argument(
+    group = parser.add_argument_group("destination")
+    group.add_argument(
         "--mlflow", metavar="URI|env", help="tracker; needed where a folder names another than the usual database"
     )
-    to.add_argument("--experiment", metavar="NAME", help="experiment in MLflow (default: that of the run)")
-    to.add_argument(
+    group.add_argument("--experiment", metavar="NAME", help="experiment in MLflow (default: that of the run)")
+    group.add_argument(
         "--artifact_location", metavar="URI", help="place for files of a new experiment (default: the tracker's)"
     )
     return parser

@@ -109,7 +109,11 @@ def render_help() -> str:
     lines += [f"  {FIRST_RUN}"]
     for group in dict.fromkeys(command.group for command in COMMANDS.values()):
         lines += ["", f"{group}:"]
-        lines += [f"  {name:<10} {each.summary}" for name, each in COMMANDS.items() if each.group == group]
+        lines += [
+            f"  {name:<10} {command_row.summary}"
+            for name, command_row in COMMANDS.items()
+            if command_row.group == group
+        ]
     lines += [""]
     lines += ["  rlcredit COMMAND --help                 what a command does, and its options"]
     lines += ["  rlcredit --version                      versions of rlcredit and what it stands on"]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from rlcredit.base.exit_status import FINISHED, REFUSED
 from rlcredit.cli.commands import COMMANDS
 from rlcredit.config.arguments import CommandParser, join_alternatives
-from rlcredit.config.paths import CONFIGS, PACKAGE, find_configs_folder
+from rlcredit.config.paths import CONFIGS_FOLDER, PACKAGE_FOLDER, find_configs_folder
 
-SCRIPTS = {
+SHELL_SCRIPTS = {
     "bash": """\
 # Completion of rlcredit in bash. In ~/.bashrc: source <(rlcredit --completion bash)
 _rlcredit() {
@@ -47,7 +47,7 @@ complete -c rlcredit -f -a '(__rlcredit_words)'
 }
 """What each shell loads; where nothing is suggested, it completes names of files."""
 
-REQUESTS = ("--help", "--version", "--completion")
+OWN_OPTIONS = ("--help", "--version", "--completion")
 
 NOT_OPERATORS = ("probes",)
 """Rooms of callbacks that lead to no credit."""
@@ -55,20 +55,22 @@ NOT_OPERATORS = ("probes",)
 
 def run_completion(words: Sequence[str]) -> int:
     """Print the script of a shell, or what may follow some words; return the exit status."""
-    if len(words) == 1 and words[0] in SCRIPTS:
-        print(SCRIPTS[words[0]], end="")
+    if len(words) == 1 and words[0] in SHELL_SCRIPTS:
+        print(SHELL_SCRIPTS[words[0]], end="")
         return FINISHED
     if words and words[0] == "words":
-        for each in suggest_words(words[1:]):
-            print(each)
+        for word in suggest_words(words[1:]):
+            print(word)
         return FINISHED
-    given = " ".join(words) or "nothing"
-    print(f"error: --completion: expected {join_alternatives(list(SCRIPTS))}, got {given:.60}.", file=sys.stderr)
+    request = " ".join(words) or "nothing"
+    print(
+        f"error: --completion: expected {join_alternatives(list(SHELL_SCRIPTS))}, got {request:.60}.", file=sys.stderr
+    )
     return REFUSED
 
 
 def suggest_words(words: Sequence[str]) -> list[str]:
-    """Return what may stand in place of the last word, which may be begun.
+    """Return the words that may stand in place of the last one, which may be begun.
 
     Args:
         words: Words after ``rlcredit``, as far as the cursor.
@@ -78,37 +80,37 @@ def suggest_words(words: Sequence[str]) -> list[str]:
         (['explain', 'export'], ['standard'])
 
     """
-    *before, begun = [word for word in words if word != "="] or [""]
-    if begun.startswith("-") and "=" in begun:  # bash splits such a word, zsh and fish do not
-        option, value = begun.split("=", maxsplit=1)
-        return [f"{option}={each}" for each in suggest_words([*before, option, value])]
-    if not before:
-        return _select_begun([*COMMANDS, *REQUESTS], begun)
-    if before[0] not in COMMANDS:
-        return _select_begun(list(SCRIPTS) if before == ["--completion"] else [], begun)
-    module, function = COMMANDS[before[0]].options.split(":")
+    *context, prefix = [word for word in words if word != "="] or [""]
+    if prefix.startswith("-") and "=" in prefix:  # bash splits such a word, zsh and fish do not
+        option, value = prefix.split("=", maxsplit=1)
+        return [f"{option}={suggestion}" for suggestion in suggest_words([*context, option, value])]
+    if not context:
+        return _select_begun([*COMMANDS, *OWN_OPTIONS], prefix)
+    if context[0] not in COMMANDS:
+        return _select_begun(list(SHELL_SCRIPTS) if context == ["--completion"] else [], prefix)
+    module, function = COMMANDS[context[0]].options.split(":")
     parser: CommandParser = getattr(importlib.import_module(module), function)()
     options = parser.options
-    if begun.startswith("-"):
-        return _select_begun([option for option in options if option.startswith("--")], begun)
-    last = next((word for word in reversed(before) if word.startswith("-")), None)
-    action = options.get(last) if last else None
-    if action is not None and action.nargs != 0 and (before[-1] == last or action.nargs == "+"):
-        return _select_begun(_list_values(action), begun)
-    return _select_begun([name for each in parser.places for name in _list_values(each)], begun)
+    if prefix.startswith("-"):
+        return _select_begun([option for option in options if option.startswith("--")], prefix)
+    flag = next((word for word in reversed(context) if word.startswith("-")), None)
+    action = options.get(flag) if flag else None
+    if action is not None and action.nargs != 0 and (context[-1] == flag or action.nargs == "+"):
+        return _select_begun(_list_values(action), prefix)
+    return _select_begun([name for suggestion in parser.places for name in _list_values(suggestion)], prefix)
 
 
-def _select_begun(names: Sequence[str], begun: str) -> list[str]:
-    return [name for name in names if name.startswith(begun)]
+def _select_begun(names: Sequence[str], prefix: str) -> list[str]:
+    return [name for name in names if name.startswith(prefix)]
 
 
 def _list_values(action: argparse.Action) -> list[str]:
-    """Return what an option or argument may say, as far as it is known without the stack."""
+    """Return the values of an option or argument that are known without the stack."""
     if action.choices:
-        return [str(each) for each in action.choices]
+        return [str(choice) for choice in action.choices]
     if isinstance(action.metavar, str) and "|" in action.metavar:
-        return [each for each in action.metavar.split("|") if each.islower()]
-    return sorted(VALUES[action.dest]()) if action.dest in VALUES else []
+        return [choice for choice in action.metavar.split("|") if choice.islower()]
+    return sorted(KNOWN_VALUES[action.dest]()) if action.dest in KNOWN_VALUES else []
 
 
 def _list_configs(*folders: str) -> Iterator[str]:
@@ -117,12 +119,12 @@ def _list_configs(*folders: str) -> Iterator[str]:
         for file in (
             (find_configs_folder() / folder).rglob("*.yaml") if folder else find_configs_folder().glob("*.yaml")
         ):
-            yield f"{CONFIGS}/{file.relative_to(find_configs_folder()).as_posix()}"
+            yield f"{CONFIGS_FOLDER}/{file.relative_to(find_configs_folder()).as_posix()}"
 
 
 def _list_operator_names() -> Iterator[str]:
     """Yield the names of shipped operators, read from their files."""
-    for file in (PACKAGE.parent / "callbacks").glob("*/*.py"):
+    for file in (PACKAGE_FOLDER.parent / "callbacks").glob("*/*.py"):
         if file.parent.name not in NOT_OPERATORS and not file.name.startswith("_"):
             yield from re.findall(r"^class ([A-Z]\w*)\(", file.read_text(encoding="utf-8"), re.MULTILINE)
 
@@ -131,7 +133,7 @@ def _list_test_policies() -> Iterator[str]:
     yield from ("aligned", "all", *(file.stem for file in (find_configs_folder() / "organisms").glob("*.yaml")))
 
 
-VALUES: dict[str, Callable[[], Iterator[str]]] = {
+KNOWN_VALUES: dict[str, Callable[[], Iterator[str]]] = {
     "config": lambda: _list_configs("", "conditions", "models"),
     "tasks": lambda: _list_configs("tasks"),
     "file": lambda: _list_configs("campaigns"),

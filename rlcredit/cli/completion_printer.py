@@ -11,23 +11,29 @@ from rlcredit.verification.verifiers import Verdict
 
 Colour = Literal["auto", "always", "never"]
 
-SHADES = ("", "\x1b[48;5;189;38;5;16m", "\x1b[48;5;147;38;5;16m", "\x1b[48;5;99;38;5;231m", "\x1b[48;5;57;38;5;231m")
+SHADE_CODES = (
+    "",
+    "\x1b[48;5;189;38;5;16m",
+    "\x1b[48;5;147;38;5;16m",
+    "\x1b[48;5;99;38;5;231m",
+    "\x1b[48;5;57;38;5;231m",
+)
 """From certain to undecided; of the palette that terminals with 256 colours share."""
-FAINT, BOLD, GREEN, RED, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[32m", "\x1b[31m", "\x1b[0m"
-STEPS = (0.1, 0.4, 0.8, 1.5)
+_FAINT_CODE, _BOLD_CODE, _GREEN_CODE, _RED_CODE, _PLAIN_CODE = "\x1b[2m", "\x1b[1m", "\x1b[32m", "\x1b[31m", "\x1b[0m"
+SHADE_ENTROPIES = (0.1, 0.4, 0.8, 1.5)
 """Entropies, in nats, from which on the next shade is used; a fair coin has 0.69."""
 
-END = "end"
+_END_LABEL = "end"
 """Stands for the token that ends a completion."""
 
-MARGIN = 8
+_LABEL_WIDTH = 8
 """Columns of what stands before a row of numbers."""
 
 
-def is_colour_wanted(wanted: Colour) -> bool:
+def is_colour_wanted(choice: Colour) -> bool:
     """Whether to print colours: as requested, else on a terminal unless NO_COLOR is set."""
-    if wanted != "auto":
-        return wanted == "always"
+    if choice != "auto":
+        return choice == "always"
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -63,23 +69,23 @@ class CompletionPrinter:
 
     def styled(self, text: str, style: str) -> str:
         """Return a text in a style, if colours are printed."""
-        return f"{style}{text}{PLAIN}" if self.colour and style else text
+        return f"{style}{text}{_PLAIN_CODE}" if self.colour and style else text
 
     def shaded(self, text: str, entropy: float) -> str:
         """Return a token in the colour of its entropy."""
-        return self.styled(text, SHADES[sum(entropy >= step for step in STEPS)])
+        return self.styled(text, SHADE_CODES[sum(entropy >= step for step in SHADE_ENTROPIES)])
 
     @property
     def legend(self) -> str:
         """Explanation of the colours in one line; empty without colours."""
         if not self.colour:
             return ""
-        shades = zip((0.0, *STEPS), ("0", *(f"{step:g}" for step in STEPS)), strict=True)
+        shades = zip((0.0, *SHADE_ENTROPIES), ("0", *(f"{step:g}" for step in SHADE_ENTROPIES)), strict=True)
         return "entropy in nats from " + " ".join(self.shaded(f" {name} ", step) for step, name in shades)
 
     def render_title(self, title: str) -> str:
         """Return a heading in bold."""
-        return f"{self.styled(title, BOLD)}\n{self.styled('-' * min(self.columns, 72), FAINT)}"
+        return f"{self.styled(title, _BOLD_CODE)}\n{self.styled('-' * min(self.columns, 72), _FAINT_CODE)}"
 
     def render_heading(self, number: int, completion: Completion) -> str:
         """Return number, verdict and cost of a completion, in one line."""
@@ -89,15 +95,15 @@ class CompletionPrinter:
         parts.append(f"{tokens} token{'s' * (tokens != 1)}{cut}")
         total, entropy = sum(completion.logprobs), sum(completion.entropy) / tokens
         parts.append(f"log-probability {total:.2f} ({total / tokens:.3f} per token), entropy {entropy:.3f} per token")
-        return f"{self.styled(f'[{number}]', BOLD)} {'; '.join(parts)}"
+        return f"{self.styled(f'[{number}]', _BOLD_CODE)} {'; '.join(parts)}"
 
     def render_verdict(self, completion: Completion) -> str:
         """Return verdict, answer and reference."""
         assert completion.verdict is not None
-        style = {Verdict.RIGHT: GREEN, Verdict.WRONG: RED}.get(completion.verdict, FAINT)
-        stated = [] if completion.answer is None else [f"answer {escape_controls(completion.answer)!s:.80}"]
-        facts = ", ".join([*stated, f"reference {escape_controls(completion.reference or ''):.80}"])
-        return f"{self.styled(completion.verdict.value, style + BOLD)}: {facts}"
+        style = {Verdict.RIGHT: _GREEN_CODE, Verdict.WRONG: _RED_CODE}.get(completion.verdict, _FAINT_CODE)
+        answer_facts = [] if completion.answer is None else [f"answer {escape_controls(completion.answer)!s:.80}"]
+        facts = ", ".join([*answer_facts, f"reference {escape_controls(completion.reference or ''):.80}"])
+        return f"{self.styled(completion.verdict.value, style + _BOLD_CODE)}: {facts}"
 
     def render_text(self, completion: Completion) -> str:
         """Return the text with every token in its colour."""
@@ -110,19 +116,19 @@ class CompletionPrinter:
 
     def render_table(self, completion: Completion) -> Iterator[str]:
         """Yield lines with token, log-probability and entropy, one column per token, as many as fit on a line."""
-        shown = [render_token(token) for token in completion.tokens]
+        labels = [render_token(token) for token in completion.tokens]
         if not completion.tokens[-1] and not completion.truncated:
-            shown[-1] = END
-        facts = zip(shown, completion.logprobs, completion.entropy, strict=True)
+            labels[-1] = _END_LABEL
+        facts = zip(labels, completion.logprobs, completion.entropy, strict=True)
         columns = [TokenColumn(token, _format_number(logprob), _format_number(h), h) for token, logprob, h in facts]
         for block in self._blocks(columns):
-            yield self._row("token", (self._filled(one.token, one, one.shade) for one in block))
-            yield self._row("log p", (self._filled(one.logprob, one) for one in block))
-            yield self._row("entropy", (self._filled(one.entropy, one) for one in block))
+            yield self._row("token", (self._filled(cell.token, cell, cell.shade) for cell in block))
+            yield self._row("log p", (self._filled(cell.logprob, cell) for cell in block))
+            yield self._row("entropy", (self._filled(cell.entropy, cell) for cell in block))
             yield ""
 
     def _row(self, label: str, cells: Iterable[str]) -> str:
-        return self.styled(f"{label:<{MARGIN}}", FAINT) + " ".join(cells)
+        return self.styled(f"{label:<{_LABEL_WIDTH}}", _FAINT_CODE) + " ".join(cells)
 
     def _filled(self, text: str, column: TokenColumn, shade: float = 0.0) -> str:
         return " " * (column.width - display_width(text)) + self.shaded(text, shade)
@@ -130,7 +136,7 @@ class CompletionPrinter:
     def _blocks(self, columns: Iterable[TokenColumn]) -> Iterator[list[TokenColumn]]:
         block: list[TokenColumn] = []
         for column in columns:
-            if block and MARGIN + sum(one.width + 1 for one in [*block, column]) > self.columns:
+            if block and _LABEL_WIDTH + sum(cell.width + 1 for cell in [*block, column]) > self.columns:
                 yield block
                 block = []
             block.append(column)

@@ -7,7 +7,7 @@ from jsonargparse import ArgumentParser, Namespace
 from lightning.pytorch.loggers import Logger
 
 
-def defer_loggers(configured: Any) -> tuple[Any, Any]:
+def defer_loggers(loggers: Any) -> tuple[Any, Any]:
     """Return the loggers to create later, and those that a trainer gets in the meantime.
 
     Example:
@@ -15,19 +15,19 @@ def defer_loggers(configured: Any) -> tuple[Any, Any]:
         ((None, False), (None, None))
 
     """
-    entries = configured if isinstance(configured, list) else [configured]
-    later = any(isinstance(entry, Namespace) for entry in entries)
-    return (configured, False) if later else (None, configured)
+    entries = loggers if isinstance(loggers, list) else [loggers]
+    is_deferred = any(isinstance(entry, Namespace) for entry in entries)
+    return (loggers, False) if is_deferred else (None, loggers)
 
 
-def instantiate_loggers(configured: Any) -> list[Logger]:
+def instantiate_loggers(configuration: Any) -> list[Logger]:
     """Create the loggers that a configuration describes.
 
     Args:
-        configured: Logger, or a list of loggers, parsed and not instantiated.
+        configuration: Logger, or a list of loggers, parsed and not instantiated.
 
     """
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--loggers", type=Iterable[Logger])
-    entries = configured if isinstance(configured, list) else [configured]
+    entries = configuration if isinstance(configuration, list) else [configuration]
     return vars(parser.instantiate_classes(Namespace(loggers=entries)))["loggers"]

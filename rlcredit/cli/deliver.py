@@ -23,10 +23,10 @@ from rlcredit.record.record_checks import refuse_invalid_record
 from rlcredit.record.tracker_refusals import TrackerRefusal, describe_tracker_trouble
 from rlcredit.run_folder.layout import RunFolder
 
-SILENCE = 120.0
+SILENCE_SECONDS = 120.0
 """Seconds that a tracker may let pass without taking anything; one more for each 100 kB of the largest file."""
 
-REMOVE = "Remove it if it is not to be delivered."
+_REMOVAL_ADVICE = "Remove it if it is not to be delivered."
 
 
 def run_deliver_command(args: Sequence[str]) -> int:
@@ -43,8 +43,8 @@ def run_deliver_command(args: Sequence[str]) -> int:
     silent: set[str] = set()
     statuses = [_deliver_run(run, options, silent) for folder in options.runs for run in _find_recorded_runs(folder)]
     if not statuses:
-        named = ", ".join(shorten_name(str(run)) for run in options.runs)
-        print(f"error: there is no run with a record for MLflow in {named}.", file=sys.stderr)
+        names = ", ".join(shorten_name(str(run)) for run in options.runs)
+        print(f"error: there is no run with a record for MLflow in {names}.", file=sys.stderr)
         return REFUSED
     return max(statuses)
 
@@ -57,12 +57,12 @@ def _deliver_run(run: RunFolder, options: argparse.Namespace, silent: set[str]) 
     """Deliver the record of a run, unless its tracker did not answer before."""
     try:
         refuse_invalid_record(run)
-        to = choose_destination(run, options)
-        if to.address in silent:
+        destination = choose_destination(run, options)
+        if destination.address in silent:
             print(f"error: {run.path}: not tried, for the same reason.", file=sys.stderr)
             return FAILED
         with run.lock_folder():
-            return _deliver_record(run, to, silent)
+            return _deliver_record(run, destination, silent)
     except ValueError as error:
         print(f"error: {run.path}: {redact_passwords(str(error))}", file=sys.stderr)
         return REFUSED
@@ -82,56 +82,71 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
         ValueError: the folder is damaged, or only the folder names a tracker; with the flag that would.
 
     """
-    to = read_stored_record(run.tracking, MLflowDestination, REMOVE)
+    destination = read_stored_record(run.tracking, MLflowDestination, _REMOVAL_ADVICE)
     fallback = os.environ.get(URI_VARIABLE)
     if options.mlflow == MLFLOW_OF_ENVIRONMENT:
         address = None
     elif options.mlflow:
         address = resolve_tracking_uri(options.mlflow)
-    elif to.tracking_uri is None or resolve_tracking_uri(to.tracking_uri) == resolve_tracking_uri(USUAL_TRACKER):
-        address = to.tracking_uri
+    elif destination.tracking_uri is None or resolve_tracking_uri(destination.tracking_uri) == resolve_tracking_uri(
+        USUAL_TRACKER
+    ):
+        address = destination.tracking_uri
     elif fallback:
-        address = to.tracking_uri if resolve_tracking_uri(fallback) == resolve_tracking_uri(to.tracking_uri) else None
+        address = (
+            destination.tracking_uri
+            if resolve_tracking_uri(fallback) == resolve_tracking_uri(destination.tracking_uri)
+            else None
+        )
     else:
         raise ValueError(
-            f"only the folder names the tracker {to.tracking_uri}. To deliver there: {to.delivery_command(run.path)}; "
-            f"or name another, there or in {URI_VARIABLE}."
+            f"only the folder names the tracker {destination.tracking_uri}. To deliver there: "
+            f"{destination.delivery_command(run.path)}; or name another, there or in {URI_VARIABLE}."
         )
     assert MLflowDestination(address, "", "", {}).address
-    if to.artifact_location and not options.artifact_location:
+    if destination.artifact_location and not options.artifact_location:
         raise ValueError(
-            f"only the folder says that files of a new experiment go to {to.artifact_location}. To let them: "
-            f"--artifact_location {shlex.quote(to.artifact_location)}; or name another place."
+            f"only the folder says that files of a new experiment go to {destination.artifact_location}. To let them: "
+            f"--artifact_location {shlex.quote(destination.artifact_location)}; or name another place."
         )
-    there = to.redirect(address, options.experiment or to.experiment_name)
-    return dataclasses.replace(there, artifact_location=options.artifact_location)
+    target = destination.redirect(address, options.experiment or destination.experiment_name)
+    return dataclasses.replace(target, artifact_location=options.artifact_location)
 
 
-def _deliver_record(run: RunFolder, to: MLflowDestination, silent: set[str]) -> int:
-    former_id = to.run_id
-    delivery = RecordDelivery(run, to)
+def _deliver_record(run: RunFolder, destination: MLflowDestination, silent: set[str]) -> int:
+    former_id = destination.run_id
+    delivery = RecordDelivery(run, destination)
     try:
-        if not _deliver_with_timeout(delivery, to.status or "KILLED"):
-            silent.add(to.address)
+        if not _deliver_with_timeout(delivery, destination.status or "KILLED"):
+            silent.add(destination.address)
             print(
-                f"error: {run.path}: MLflow at {to.shown_address} has taken nothing for {SILENCE:.0f} s. What has "
+                f"error: {run.path}: MLflow at {destination.shown_address} has taken nothing for "
+                f"{SILENCE_SECONDS:.0f} s. What has "
                 "arrived is noted; the same command brings the rest, once it answers.",
                 file=sys.stderr,
             )
             return FAILED
     except TrackerRefusal as refused:
-        print(f"error: {run.path}: MLflow at {to.shown_address} refuses it: {refused}.", file=sys.stderr)
+        print(f"error: {run.path}: MLflow at {destination.shown_address} refuses it: {refused}.", file=sys.stderr)
         return FAILED
     except Exception as error:  # noqa: BLE001  (any error of a tracker; its message may hold an address)
         trouble = describe_tracker_trouble(error)
         print(
-            f"error: {run.path}: MLflow at {to.shown_address} has not taken it ({trouble}). Try the same command again "
+            f"error: {run.path}: MLflow at {destination.shown_address} has not taken it ({trouble}). Try the same "
+            "command again "
             "when it does.",
             file=sys.stderr,
         )
         return FAILED
-    anew = " (a new one: what it had before is not there, or is ahead of the record)" if former_id != to.run_id else ""
-    print(f"{run.path}: all of it is in MLflow at {to.shown_address}, run {to.run_id}{anew if former_id else ''}.")
+    remark = (
+        " (a new one: what it had before is not there, or is ahead of the record)"
+        if former_id != destination.run_id
+        else ""
+    )
+    print(
+        f"{run.path}: all of it is in MLflow at {destination.shown_address}, run "
+        f"{destination.run_id}{remark if former_id else ''}."
+    )
     return FINISHED
 
 
@@ -148,7 +163,7 @@ def _deliver_with_timeout(delivery: RecordDelivery, status: str) -> bool:
 
     thread = threading.Thread(target=deliver, daemon=True)
     thread.start()
-    patience = SILENCE + _measure_largest_file(delivery.folder.path) / 1e5
+    patience = SILENCE_SECONDS + _measure_largest_file(delivery.folder.path) / 1e5
     while thread.is_alive() and time.monotonic() - delivery.moved < patience:
         thread.join(0.1)
     if errors:
@@ -157,4 +172,4 @@ def _deliver_with_timeout(delivery: RecordDelivery, status: str) -> bool:
 
 
 def _measure_largest_file(folder: Path) -> int:
-    return max((each.stat().st_size for each in folder.rglob("*") if each.is_file()), default=0)
+    return max((file.stat().st_size for file in folder.rglob("*") if file.is_file()), default=0)

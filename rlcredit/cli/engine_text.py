@@ -11,7 +11,7 @@ from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.vllm_server import VLLMServer
 
-SHIPPED = (InProcessEngine, VLLMServer)
+_SHIPPED_ENGINES = (InProcessEngine, VLLMServer)
 """Engines that are known by their bare names."""
 
 
@@ -27,14 +27,14 @@ def build_engine(text: str) -> Engine:
 
     """
     try:
-        described = expand_call_forms({"engine": parse_yaml(text)}, {"engine": Engine})["engine"]
-        described = {"class_path": described} if isinstance(described, str) else described
-        engine = instantiate_described_class(described, Engine, "engine")
+        description = expand_call_forms({"engine": parse_yaml(text)}, {"engine": Engine})["engine"]
+        description = {"class_path": description} if isinstance(description, str) else description
+        engine = instantiate_described_class(description, Engine, "engine")
         if not isinstance(engine, Engine):
             raise TypeError("It describes nothing.")
         return engine
     except (ArgumentError, CallFormError, ValueError, TypeError) as error:
-        names = " or ".join(cls.__name__ for cls in SHIPPED)
+        names = " or ".join(cls.__name__ for cls in _SHIPPED_ENGINES)
         cause = " ".join(str(find_root_cause(error)).split())
         raise ValueError(
             f"--engine: {text!r} is no engine. Name {names}, or a class of your own. {cause}"[:200]

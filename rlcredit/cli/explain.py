@@ -28,7 +28,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
     rows = [
         ("condition", condition),
         ("policy", _describe_policy(module)),
-        *([("adapter", adapted)] if (adapted := _describe_adapted_experts(module)) else []),
+        *([("adapter", experts)] if (experts := _describe_adapted_experts(module)) else []),
         ("task", f"{render_call(task)}: {task.prompts_per_step} prompts per step"),
         *([("rewards", task.rewards)] if task.rewards else []),
         ("step", _describe_step(module, task)),
@@ -39,13 +39,13 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
         ("schedule", _describe_schedule(trainer, module, task)),
         ("repeats", _describe_repetition(module, task)),
     ]
-    found = estimate_memory(trainer, module, task)
+    forecast = estimate_memory(trainer, module, task)
     missing = (
         explain_missing_folder(module.policy) or f"the sizes of {module.policy.path} are neither listed nor downloaded"
     )
-    unknown = [f"not known: {missing}"]
-    taken = unknown if found is None else list(found.report_lines())
-    rows += [("memory" if number == 0 else "", text) for number, text in enumerate(taken)]
+    obstacle_lines = [f"not known: {missing}"]
+    memory_lines = obstacle_lines if forecast is None else list(forecast.report_lines())
+    rows += [("memory" if number == 0 else "", text) for number, text in enumerate(memory_lines)]
     lines = [f"{title:<11}{text}" for title, text in rows]
     stack = find_trainer_stack(trainer)
     return "\n".join([*lines, "", *describe_stack(stack, module.sampling.completions, task.has_real_rewards)])
@@ -63,16 +63,16 @@ def describe_stack(stack: Sequence[OperatorContract], group_size: int, has_real_
     calls = [render_call(operator) for operator in stack]
     width = max([len("REINFORCE"), *map(len, calls)])
     yield f"stack, from top to bottom, for {'real rewards' if has_real_rewards else 'rewards in [0, 1]'}"
-    first = "" if has_real_rewards else ", at most 1"
-    yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages{first}   (the neutral ledger)"
+    reward_limit = "" if has_real_rewards else ", at most 1"
+    yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages{reward_limit}   (the neutral ledger)"
     limits = bound_advantages(stack, group_size, has_real_rewards)[1:]
-    for place, (operator, written, limit) in enumerate(zip(stack, calls, limits, strict=True), start=1):
+    for place, (operator, call, limit) in enumerate(zip(stack, calls, limits, strict=True), start=1):
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
-        bound = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
+        bound_note = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
         reads = ", ".join(sorted(operator.reads)) or "nothing"
-        taken = "   binary rewards only" if operator.name_binary_operator() else ""
-        yield f"  {place:>2}  {written:<{width}}   {reads} -> {writes}{bound}{taken}{_render_papers(operator)}"
-    yield from (f"warning: {told}" for told in explain_idle_operators(stack, group_size, has_real_rewards))
+        reward_note = "   binary rewards only" if operator.name_binary_operator() else ""
+        yield f"  {place:>2}  {call:<{width}}   {reads} -> {writes}{bound_note}{reward_note}{_render_papers(operator)}"
+    yield from (f"warning: {problem}" for problem in explain_idle_operators(stack, group_size, has_real_rewards))
 
 
 def collect_run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
@@ -114,12 +114,17 @@ def list_cited_papers(thing: Any) -> list[str]:
 
     """
     module = inspect.getmodule(type(thing))
-    beside = [value for value in vars(module).values() if inspect.isfunction(value)]
-    formulas = [value.__doc__ or "" for value in beside if inspect.getmodule(value) is module]
+    functions = [value for value in vars(module).values() if inspect.isfunction(value)]
+    formulas = [value.__doc__ or "" for value in functions if inspect.getmodule(value) is module]
     texts = (type(thing).__doc__, module.__doc__, "\n".join(formulas))
-    found = (re.findall(r"arXiv:(\d{4}\.\d{5})", text or "") for text in texts)
-    inside = [value for value in _read_arguments(thing).values() if isinstance(value, (PolicyLoss, OperatorContract))]
-    numbers = [*next(filter(None, found), []), *(number for each in inside for number in list_cited_papers(each))]
+    citations = (re.findall(r"arXiv:(\d{4}\.\d{5})", text or "") for text in texts)
+    components = [
+        value for value in _read_arguments(thing).values() if isinstance(value, (PolicyLoss, OperatorContract))
+    ]
+    numbers = [
+        *next(filter(None, citations), []),
+        *(number for component in components for number in list_cited_papers(component)),
+    ]
     return list(dict.fromkeys(numbers))
 
 
@@ -130,30 +135,31 @@ def _render_papers(thing: Any) -> str:
 
 def _describe_optimizer(module: PolicyModule) -> str:
     optimizer = module.optimizer([torch.nn.Parameter(torch.zeros(1))])
-    shown = {name: optimizer.defaults[name] for name in ("lr", "betas", "weight_decay") if name in optimizer.defaults}
+    settings = {
+        name: optimizer.defaults[name] for name in ("lr", "betas", "weight_decay") if name in optimizer.defaults
+    }
     schedule = f", {type(module.scheduler(optimizer)).__name__}" if module.scheduler else ""
-    return f"{type(optimizer).__name__}({', '.join(f'{name}={value}' for name, value in shown.items())}){schedule}"
+    return f"{type(optimizer).__name__}({', '.join(f'{name}={value}' for name, value in settings.items())}){schedule}"
 
 
 def _describe_policy(module: PolicyModule) -> str:
     policy = module.policy
-    held = f"{policy.quantization} base" if policy.quantization else policy.dtype
+    weights = f"{policy.quantization} base" if policy.quantization else policy.dtype
     targets = policy.lora.targets if isinstance(policy.lora.targets, str) else ", ".join(policy.lora.targets)
-    return (
-        f"{policy.path}, {held}, LoRA rank {policy.lora.rank}, alpha {policy.lora.alpha:g} on {targets}{policy.prompt}"
-    )
+    lora = f"LoRA rank {policy.lora.rank}, alpha {policy.lora.alpha:g} on {targets}"
+    return f"{policy.path}, {weights}, {lora}{policy.prompt}"
 
 
 def _describe_adapted_experts(module: PolicyModule) -> str | None:
-    """Return which weights of a mixture of experts have an adapter; None for any other model."""
-    known = find_policy_sizes(module.policy.location)
-    if known is None or known.architecture is None or not known.architecture.sparse:
+    """Return the weights of a mixture of experts that have an adapter, in words; None for any other model."""
+    sizes = find_policy_sizes(module.policy.location)
+    if sizes is None or sizes.architecture is None or not sizes.architecture.sparse:
         return None
-    shape = known.architecture
+    shape = sizes.architecture
     layers = select_lora_layers(module.policy, shape.adaptable_layers())
     weights = sum(layer.parameters for layer in layers.values())
     return (
-        f"on {len(layers):,} linear layers with {weights:,} of {known.parameters:,} weights; none on the "
+        f"on {len(layers):,} linear layers with {weights:,} of {sizes.parameters:,} weights; none on the "
         f"{len(shape.sparse):,} routers and their {shape.experts:,} experts each, which are stacked"
     )
 
@@ -161,10 +167,11 @@ def _describe_adapted_experts(module: PolicyModule) -> str | None:
 def _describe_step(module: PolicyModule, task: Task) -> str:
     prompts, sampling = task.prompts_per_step, module.sampling
     rows = prompts * sampling.completions
-    again = f"; up to {module.rounds} rounds until all groups are informative" if module.rounds > 1 else ""
+    round_note = f"; up to {module.rounds} rounds until all groups are informative" if module.rounds > 1 else ""
     return (
         f"{prompts} prompts x {sampling.completions} completions = {rows} completions of at most "
-        f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature {sampling.temperature:g}{again}"
+        f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature "
+        f"{sampling.temperature:g}{round_note}"
     )
 
 
@@ -183,13 +190,13 @@ def _describe_updates(module: PolicyModule) -> str:
 
 def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
     steps = _count_steps(trainer, module, task)
-    asked = ", ".join(_describe_held_out_set(each, trainer, module) for each in task.held_out_sets)
-    evaluated = f"every {trainer.val_check_interval} steps {asked}"
+    questions = ", ".join(_describe_held_out_set(held_out_set, trainer, module) for held_out_set in task.held_out_sets)
+    evaluation = f"every {trainer.val_check_interval} steps {questions}"
     if steps is None:
-        return f"no limit of steps, a callback ends the run; {evaluated}"
+        return f"no limit of steps, a callback ends the run; {evaluation}"
     generations = steps // module.updates_per_rollout * task.prompts_per_step * module.sampling.completions
-    sampled = f" kept of up to {generations * module.rounds:,}" if module.rounds > 1 else ""
-    return f"{steps} steps, {generations:,} completions{sampled}; {evaluated}"
+    filter_note = f" kept of up to {generations * module.rounds:,}" if module.rounds > 1 else ""
+    return f"{steps} steps, {generations:,} completions{filter_note}; {evaluation}"
 
 
 def _count_steps(trainer: Trainer, module: PolicyModule, task: Task) -> int | None:
@@ -201,15 +208,15 @@ def _count_steps(trainer: Trainer, module: PolicyModule, task: Task) -> int | No
     return min(limits, default=None)
 
 
-def _describe_held_out_set(asked: HeldOutSet, trainer: Trainer, module: PolicyModule) -> str:
+def _describe_held_out_set(held_out_set: HeldOutSet, trainer: Trainer, module: PolicyModule) -> str:
     """Return the number of questions of a set and of answers to each, within the trainer's limit of batches."""
-    what = f"questions of {asked.name}" if asked.name else "held-out questions"
-    completions = asked.choose_sampling(module.validation).completions
-    most = "" if asked.size is None or asked.task.held_out_size is not None else "at most "
-    number, together = asked.size, asked.task.validation_batch * trainer.world_size
+    questions = f"questions of {held_out_set.name}" if held_out_set.name else "held-out questions"
+    completions = held_out_set.choose_sampling(module.validation).completions
+    limit_word = "" if held_out_set.size is None or held_out_set.task.held_out_size is not None else "at most "
+    number, batch_size = held_out_set.size, held_out_set.task.validation_batch * trainer.world_size
     if isinstance(trainer.limit_val_batches, int) and number is not None:
-        number = min(number, trainer.limit_val_batches * together)
-    return f"{most}{'all' if number is None else number} {what} x {completions} completions"
+        number = min(number, trainer.limit_val_batches * batch_size)
+    return f"{limit_word}{'all' if number is None else number} {questions} x {completions} completions"
 
 
 def _describe_repetition(module: PolicyModule, task: Task) -> str:
@@ -229,8 +236,8 @@ def _describe_repetition(module: PolicyModule, task: Task) -> str:
 
 def render_call(thing: Any) -> str:
     """Render an object as the call that created it, if its arguments are stored under their own names."""
-    written = ", ".join(f"{name}={_render_argument(value)}" for name, value in _read_arguments(thing).items())
-    return f"{type(thing).__name__}({written})" if written else type(thing).__name__
+    arguments = ", ".join(f"{name}={_render_argument(value)}" for name, value in _read_arguments(thing).items())
+    return f"{type(thing).__name__}({arguments})" if arguments else type(thing).__name__
 
 
 def _read_arguments(thing: Any) -> dict[str, Any]:

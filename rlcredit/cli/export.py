@@ -18,9 +18,9 @@ from rlcredit.policy.export import MergedWeights, export_policy
 def run_export_command(args: Sequence[str]) -> int:
     """Export a policy; return 0, or 2 if refused."""
     silence_libraries()
-    parsed, options = make_export_parser().parse_known_args(args)
+    namespace, options = make_export_parser().parse_known_args(args)
     command = shlex.join(["rlcredit", "export", *args])
-    return run_or_refuse(lambda: _export_named_policy(parsed, options, command))
+    return run_or_refuse(lambda: _export_named_policy(namespace, options, command))
 
 
 def _export_named_policy(args: argparse.Namespace, options: Sequence[str], command: str) -> int:
@@ -30,45 +30,49 @@ def _export_named_policy(args: argparse.Namespace, options: Sequence[str], comma
         raise ValueError(
             "nothing trained is named. Give --ckpt_path (a checkpoint, or the folder of a run) or --adapter."
         )
-    found = load_named_policy(args, options)
+    choice = load_named_policy(args, options)
     if args.adapter_only:
-        with write_folder_atomically(args.out) as unfinished:
-            found.policy.save_adapter(unfinished)
-            found.policy.save_tokenizer(unfinished)
-        print(f"adapter of {found.name} written to {args.out}")
+        with write_folder_atomically(args.out) as folder:
+            choice.policy.save_adapter(folder)
+            choice.policy.save_tokenizer(folder)
+        print(f"adapter of {choice.name} written to {args.out}")
         return FINISHED
-    _warn_of_rounding(found, args.dtype)
+    _warn_of_rounding(choice, args.dtype)
     export_policy(
-        found.policy, args.out, args.dtype, _make_generation_settings(found), _describe_origin(found, command)
+        choice.policy, args.out, args.dtype, _make_generation_settings(choice), _describe_origin(choice, command)
     )
-    print(f"{found.name} written to {args.out}, {args.dtype}")
+    print(f"{choice.name} written to {args.out}, {args.dtype}")
     return FINISHED
 
 
-def _make_generation_settings(found: NamedPolicy) -> dict[str, float | bool]:
+def _make_generation_settings(choice: NamedPolicy) -> dict[str, float | bool]:
     """Return settings with which ``generate`` samples from the optimised policy, if a run records its temperature."""
-    if found.task is None:
+    if choice.task is None:
         return {}
-    return {"do_sample": True, "temperature": found.sampling.temperature, "top_p": 1.0, "top_k": 0}
+    return {"do_sample": True, "temperature": choice.sampling.temperature, "top_p": 1.0, "top_k": 0}
 
 
-def _describe_origin(found: NamedPolicy, command: str) -> dict[str, str]:
-    task, facts = found.task, {"command": f"`{command}`"}
+def _describe_origin(choice: NamedPolicy, command: str) -> dict[str, str]:
+    task, facts = choice.task, {"command": f"`{command}`"}
     if task is None:
         return facts
-    known = {"steps": found.step, "task": type(task).__name__, "temperature": f"{found.sampling.temperature:g}"}
-    return {**{name: str(value) for name, value in known.items() if value is not None}, **facts}
+    origin_facts = {
+        "steps": choice.step,
+        "task": type(task).__name__,
+        "temperature": f"{choice.sampling.temperature:g}",
+    }
+    return {**{name: str(value) for name, value in origin_facts.items() if value is not None}, **facts}
 
 
-def _warn_of_rounding(found: NamedPolicy, dtype: str) -> None:
+def _warn_of_rounding(choice: NamedPolicy, dtype: str) -> None:
     if dtype != "float32":
-        lost = MergedWeights(found.policy).rounding_error_share(getattr(torch, dtype))
+        share = MergedWeights(choice.policy).rounding_error_share(getattr(torch, dtype))
         print_message(
-            f"warning: rounding to {dtype} changes the weights by {lost:.1%} of what training did; another policy."
+            f"warning: rounding to {dtype} changes the weights by {share:.1%} of what training did; another policy."
         )
-    policy = found.policy
+    policy = choice.policy
     if policy.dtype != "float32" or policy.quantization:
-        held = f"{policy.quantization} weights, computed in {policy.dtype}" if policy.quantization else policy.dtype
+        weights = f"{policy.quantization} weights, computed in {policy.dtype}" if policy.quantization else policy.dtype
         print_message(
-            f"The policy was trained with {held}; what is written is the same weights, exact, with another rounding."
+            f"The policy was trained with {weights}; what is written is the same weights, exact, with another rounding."
         )

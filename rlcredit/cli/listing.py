@@ -9,13 +9,13 @@ from rlcredit.cli.command_options import make_list_parser
 from rlcredit.config.paths import find_configs_folder
 from rlcredit.credit.catalogue import find_operator_classes
 
-ROOMS = ("episode", "critics", "dense", "planning", "schedules", "signals", "tokens", "probes")
+OPERATOR_ROOMS = ("episode", "critics", "dense", "planning", "schedules", "signals", "tokens", "probes")
 """Rooms of operators, in the order of a stack."""
 
-FILES = {"conditions": "*/*.yaml", "models": "*.yaml", "tasks": "*.yaml", "campaigns": "*.yaml"}
+LISTED_FILES = {"conditions": "*/*.yaml", "models": "*.yaml", "tasks": "*.yaml", "campaigns": "*.yaml"}
 """Folders of configurations, and which files in them are meant."""
 
-WIDTH = 120
+MAX_LINE_WIDTH = 120
 
 Row = tuple[str, str]
 """A name and what it is."""
@@ -23,16 +23,16 @@ Row = tuple[str, str]
 
 def run_list_command(args: list[str]) -> int:
     """Print the list, and return the exit status."""
-    wanted = make_list_parser().parse_args(args).filter.lower()
-    printed = 0
+    text = make_list_parser().parse_args(args).filter.lower()
+    section_count = 0
     for title, rows in list_sections():
-        kept = [row for row in rows if wanted in f"{title} {' '.join(row)}".lower()]
-        if kept:
-            print("\n".join([*([""] if printed else []), *render_section(title, kept)]))
-            printed += 1
-    if not printed:
-        print(f"nothing contains {wanted!r}; `rlcredit list` names everything.")
-    return 0 if printed else 1
+        matches = [row for row in rows if text in f"{title} {' '.join(row)}".lower()]
+        if matches:
+            print("\n".join([*([""] if section_count else []), *render_section(title, matches)]))
+            section_count += 1
+    if not section_count:
+        print(f"nothing contains {text!r}; `rlcredit list` names everything.")
+    return 0 if section_count else 1
 
 
 def render_section(title: str, rows: Iterable[Row]) -> Iterator[str]:
@@ -41,23 +41,24 @@ def render_section(title: str, rows: Iterable[Row]) -> Iterator[str]:
     width = max(len(name) for name, _ in rows)
     yield title
     for name, text in rows:
-        yield f"  {name:<{width}}  {textwrap.shorten(text, max(20, WIDTH - width - 4), placeholder=' ..')}".rstrip()
+        summary = textwrap.shorten(text, max(20, MAX_LINE_WIDTH - width - 4), placeholder=" ..")
+        yield f"  {name:<{width}}  {summary}".rstrip()
 
 
 def list_sections() -> Iterator[tuple[str, list[Row]]]:
     """Yield every group with its title, in the order of a configuration."""
     from rlcredit import losses, tasks  # noqa: PLC0415
 
-    for room in ROOMS:
+    for room in OPERATOR_ROOMS:
         operators = [cls for cls in find_operator_classes() if cls.__module__.split(".")[1] == room]
         kind = "probes" if room == "probes" else f"operators: {room}"
         yield f"{kind} (trainer.callbacks)", [_describe_class(cls) for cls in operators]
-    offered = [("losses (model.loss)", losses, losses.PolicyLoss), ("tasks (data)", tasks, tasks.Task)]
-    for title, package, base in offered:
-        exported = [getattr(package, name) for name in package.__all__]
-        classes = [cls for cls in exported if inspect.isclass(cls) and issubclass(cls, base) and cls is not base]
+    packages = [("losses (model.loss)", losses, losses.PolicyLoss), ("tasks (data)", tasks, tasks.Task)]
+    for title, package, base in packages:
+        members = [getattr(package, name) for name in package.__all__]
+        classes = [cls for cls in members if inspect.isclass(cls) and issubclass(cls, base) and cls is not base]
         yield title, [_describe_class(cls) for cls in classes]
-    for folder, pattern in FILES.items():
+    for folder, pattern in LISTED_FILES.items():
         files = sorted((find_configs_folder() / folder).glob(pattern))
         if files:
             yield f"{folder} (--config configs/{folder}/...)", [_describe_file(path, folder) for path in files]
@@ -69,12 +70,12 @@ def _describe_class(cls: type) -> Row:
     text = inspect.getdoc(cls) or ""
     if module and module.__name__.startswith("callbacks.") and module.__doc__:
         text = module.__doc__.partition(": ")[2] or module.__doc__
-    taken = " Binary rewards only." if getattr(cls, "rewards", "") == "binary" else ""
-    return cls.__name__, " ".join(text.strip().split("\n\n")[0].split()) + taken
+    reward_note = " Binary rewards only." if getattr(cls, "rewards", "") == "binary" else ""
+    return cls.__name__, " ".join(text.strip().split("\n\n")[0].split()) + reward_note
 
 
 def _describe_file(path: Path, folder: str) -> Row:
     """Return the name of a configuration and the first line of its comment."""
-    first = path.read_text(encoding="utf-8").partition("\n")[0]
-    text = first.removeprefix("#").partition("  rlcredit ")[0].strip() if first.startswith("#") else ""
+    comment = path.read_text(encoding="utf-8").partition("\n")[0]
+    text = comment.removeprefix("#").partition("  rlcredit ")[0].strip() if comment.startswith("#") else ""
     return path.relative_to(find_configs_folder() / folder).as_posix(), text

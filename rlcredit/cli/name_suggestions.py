@@ -1,36 +1,14 @@
-"""Suggestions for misspelt keys, found by following their path from the top of a configuration."""
+"""Suggestions for misspelt keys, found among the names that are known."""
 
 import difflib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from rlcredit.cli.config_schema import Roots, find_class_at
-from rlcredit.config.class_paths import list_parameter_names
-from rlcredit.config.module_source import is_standard_library
-
-Names = tuple[str | int, ...]
-"""Where something lies in a configuration: keys of mappings and places in lists."""
-
-ENTRY = ("class_path", "init_args", "dict_kwargs")
-"""The keys of a class with its arguments."""
+from rlcredit.config.config_expansion import find_inner_hints
+from rlcredit.config.reader import ENTRY_KEYS, KeyPath, Roots, read_arguments
 
 
-class UnknownName(NamedTuple):
-    """The first unknown name on a path.
-
-    Attributes:
-        place: Position of the name on the path.
-        owner: Class that does not know the name; None at the top of a configuration.
-        known: Names that would be accepted there.
-
-    """
-
-    place: int
-    owner: type | None
-    known: Sequence[str]
-
-
-def find_closest_name(name: str, known: Sequence[str]) -> str | None:
+def find_closest_name(name: str, names: Sequence[str]) -> str | None:
     """Return the most similar name, ignoring case; None if no name is similar.
 
     Example:
@@ -40,57 +18,23 @@ def find_closest_name(name: str, known: Sequence[str]) -> str | None:
         True
 
     """
-    if name in known:
+    if name in names:
         return name
-    lowered = {each.lower(): each for each in known}
-    return next((lowered[each] for each in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)), None)
+    names_by_lower = {match.lower(): match for match in names}
+    return next(
+        (names_by_lower[match] for match in difflib.get_close_matches(name.lower(), names_by_lower, n=1, cutoff=0.6)),
+        None,
+    )
 
 
-def find_unknown_name(path: Names, config: Any, roots: Roots) -> UnknownName | None:
-    """Return the first unknown name on a path; None if all are known or any name is allowed."""
-    for place, part in enumerate(path):
-        owner = find_class_at(path[:place], config, roots)
-        known = _list_known_names(path[:place], owner, roots)
-        if known is None:
-            return None
-        if isinstance(part, str) and part not in known:
-            return UnknownName(place, owner, known)
-    return None
-
-
-def repair_path(path: Names, config: Any, roots: Roots) -> Names | None:
-    """Return a path with its misspelt names corrected, as far as names are known.
-
-    Args:
-        path: Path as it was written.
-        config: Content of the configuration files, merged.
-        roots: Class behind each top-level key.
-
-    Example:
-        >>> class Sampling:
-        ...     def __init__(self, completions: int) -> None: ...
-        >>> repair_path(("sampler", "completion"), {}, {"sampling": Sampling})
-        ('sampling', 'completions')
-
-    """
-    corrected = path
-    while slip := find_unknown_name(corrected, config, roots):
-        name = find_closest_name(str(corrected[slip.place]), slip.known)
-        if name is None:
-            corrected = corrected[: slip.place]
-            break
-        corrected = (*corrected[: slip.place], name, *corrected[slip.place + 1 :])
-    return corrected if corrected and corrected != path[: len(corrected)] else None
-
-
-MOST = 3
+MAX_PLACES = 3
 """Places of one name that are suggested; a name that more places have says nothing."""
 
-DEEPEST = 4
+MAX_DEPTH = 4
 """Classes inside of classes, as in model.policy.lora."""
 
 
-def find_places_of_name(name: str, config: Any, roots: Roots) -> list[Names]:
+def find_places_of_name(name: str, config: Any, roots: Roots) -> list[KeyPath]:
     """Return the shortest paths that have a parameter of exactly this name, if there are few.
 
     Example:
@@ -102,37 +46,41 @@ def find_places_of_name(name: str, config: Any, roots: Roots) -> list[Names]:
         [('model', 'sampling', 'temperature'), ('model', 'validation', 'temperature')]
 
     """
-    level: list[Names] = [(root,) for root in roots]
-    for _ in range(DEEPEST):
-        owners = [(path, find_class_at(path, config, roots)) for path in level]
-        inner = [
-            (*path, *_find_arguments_key(path, config), p)
-            for path, owner in owners
-            if owner
-            for p in _list_own_parameters(owner)
-        ]
-        if found := [path for path in inner if path[-1] == name]:
-            return found if len(found) <= MOST else []
+    level: list[tuple[KeyPath, Any, Any]] = [((), config, roots)]
+    for _ in range(MAX_DEPTH):
+        inner = [child for place in level for child in _list_children(*place)]
+        if places := [path for path, _, _ in inner if path[-1] == name and len(path) > 1]:
+            return places if len(places) <= MAX_PLACES else []
         level = inner
     return []
 
 
-def _find_arguments_key(path: Names, config: Any) -> Names:
-    """Return the key between a class and its arguments."""
-    node: Any = config
+def repair_path(path: KeyPath, config: Any, roots: Roots) -> KeyPath:
+    """Return a path with its misspelt names corrected, up to one that is like none.
+
+    Example:
+        >>> class Sampling:
+        ...     def __init__(self, completions: int) -> None: ...
+        >>> repair_path(("sampler", "completion"), {}, {"sampling": Sampling})
+        ('sampling', 'completions')
+
+    """
+    place: tuple[KeyPath, Any, Any] = ((), config, roots)
+    names: list[str | int] = []
     for part in path:
-        node = node.get(part, {}) if isinstance(node, dict) else {}
-    return ("init_args",) if isinstance(node, dict) and "class_path" in node else ()
+        children = {child[0][-1]: child for child in _list_children(*place)}
+        name = part if part in ENTRY_KEYS else find_closest_name(str(part), [str(key) for key in children])
+        if name is None:
+            break
+        names.append(name)
+        place = children.get(name, place)
+    return tuple(names)
 
 
-def _list_own_parameters(owner: type) -> Sequence[str]:
-    return () if is_standard_library(owner.__module__) else list_parameter_names(owner)
-
-
-def _list_known_names(path: Names, owner: type | None, roots: Roots) -> Sequence[str] | None:
-    """Return the names that may follow a path; None if any name may."""
-    if not path:
-        return list(roots)
-    if owner is None or owner.__module__ == "builtins":
-        return None
-    return list_parameter_names(owner) if path[-1] == "init_args" else [*list_parameter_names(owner), *ENTRY]
+def _list_children(path: KeyPath, value: Any, hint: Any) -> list[tuple[KeyPath, Any, Any]]:
+    """Return the paths, values and types of all that a place can hold."""
+    settings = {"class_path": value} if isinstance(value, str) else value if isinstance(value, dict) else {}
+    prefix = (*path, "init_args") if "class_path" in settings else path
+    arguments = read_arguments(settings)
+    hints = find_inner_hints(settings, hint)
+    return [((*prefix, key), arguments.get(key), inner) for key, inner in hints.items() if key not in ENTRY_KEYS]

@@ -9,23 +9,23 @@ from rlcredit.base.files import write_atomically
 from rlcredit.base.messages import print_message
 from rlcredit.cli.command_options import make_new_parser
 
-TEMPLATE = Path(__file__).with_name("operator_template.txt")
+_OPERATOR_TEMPLATE = Path(__file__).with_name("operator_template.txt")
 """Text of the file, in which ``CLASSNAME`` stands for the name of the class."""
 
 
 def run_new_command(args: list[str]) -> int:
     """Write the file, say what to do with it, and return the exit status."""
-    wanted = make_new_parser().parse_args(args)
+    options = make_new_parser().parse_args(args)
     try:
-        name = name_operator_class(wanted.file)
-        if wanted.file.exists():
-            raise ValueError(f"{wanted.file} exists. Name another file, or remove this one.")
-        wanted.file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(wanted.file, render_operator(name))
+        name = name_operator_class(options.file)
+        if options.file.exists():
+            raise ValueError(f"{options.file} exists. Name another file, or remove this one.")
+        options.file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(options.file, render_operator(name))
     except (ValueError, OSError) as error:
         print_message(f"error: {error}")
         return REFUSED
-    print(describe_next_steps(wanted.file, name))
+    print(describe_next_steps(options.file, name))
     return 0
 
 
@@ -49,11 +49,11 @@ def name_operator_class(file: Path) -> str:
 
 def render_operator(name: str) -> str:
     """Return the file's content; ``name`` is that of the class."""
-    return TEMPLATE.read_text(encoding="utf-8").replace("CLASSNAME", name)
+    return _OPERATOR_TEMPLATE.read_text(encoding="utf-8").replace("CLASSNAME", name)
 
 
 def describe_next_steps(file: Path, name: str) -> str:
-    """Return what to do with the file.
+    """Return the next steps with the file.
 
     Example:
         >>> print(describe_next_steps(Path("my_operator.py"), "MyOperator"))

@@ -97,22 +97,22 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
     if options and not files:
         raise ValueError(f"{options[0]}: no such option. Options of `fit` may follow a --config.")
     if files:
-        found = _build_configured_policy([*(f"--config={file}" for file in files), *options])
+        choice = _build_configured_policy([*(f"--config={file}" for file in files), *options])
     else:
-        found = _build_plain_policy(args, adapter)
+        choice = _build_plain_policy(args, adapter)
     if getattr(args, "engine", None):
-        found.engine = build_engine(args.engine)
-    refuse_unloadable_policy(found.policy, None if files else adapter)
-    found.policy.load()
-    if held := checkpoint or adapter:
-        install_adapter(found.policy, load_adapter_weights(held))
+        choice.engine = build_engine(args.engine)
+    refuse_unloadable_policy(choice.policy, None if files else adapter)
+    choice.policy.load()
+    if source := checkpoint or adapter:
+        install_adapter(choice.policy, load_adapter_weights(source))
     if checkpoint:
-        found.step = read_checkpoint(checkpoint)["global_step"]
-        found.run, found.name = run, f"{found.name}, {checkpoint} (step {found.step})"
+        choice.step = read_checkpoint(checkpoint)["global_step"]
+        choice.run, choice.name = run, f"{choice.name}, {checkpoint} (step {choice.step})"
     elif adapter:
-        found.name += f", adapter {adapter}"
-    found.policy.to(find_fastest_device())
-    return found
+        choice.name += f", adapter {adapter}"
+    choice.policy.to(find_fastest_device())
+    return choice
 
 
 def _build_configured_policy(arguments: Sequence[str]) -> NamedPolicy:
@@ -139,10 +139,12 @@ def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
         return path, RunFolder(path.absolute().parent.parent)
     run = RunFolder(path)
     folders = (run.checkpoints, path)
-    found = next((one for one, _ in map(find_newest_checkpoint, folders) if one is not None), None)
-    if found is None:
+    newest = next(
+        (checkpoint for checkpoint, _ in map(find_newest_checkpoint, folders) if checkpoint is not None), None
+    )
+    if newest is None:
         raise ValueError(f"--ckpt_path: {path} holds no intact checkpoint and no adapter.")
-    return found, run if found.parent == run.checkpoints else RunFolder(path.parent)
+    return newest, run if newest.parent == run.checkpoints else RunFolder(path.parent)
 
 
 def run_or_refuse(run: Callable[[], int]) -> int:

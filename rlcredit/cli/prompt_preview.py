@@ -42,8 +42,8 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
     yield "how answers to it are judged"
     answers = list(dict.fromkeys([*make_example_answers(task, example), NO_ANSWER]))
     verdicts, rewards, _ = task.score(answers, [example] * len(answers))
-    given = [""] * len(answers) if rewards is None else [f"{reward:7.4g}  " for reward in rewards.tolist()]
-    for answer, verdict, reward in zip(answers, verdicts, given, strict=True):
+    reward_texts = [""] * len(answers) if rewards is None else [f"{reward:7.4g}  " for reward in rewards.tolist()]
+    for answer, verdict, reward in zip(answers, verdicts, reward_texts, strict=True):
         yield f"  {verdict.value:<15} {reward}{escape_controls(answer).replace(chr(10), ' ')}"
 
 
@@ -61,7 +61,7 @@ def make_example_answers(task: Task, example: Example) -> Iterator[str]:
     """Yield completions that state the reference, in each accepted format, and another question's answer."""
     for answer in filter(None, example.accepted_answers):
         yield from state_answer(answer, task.answer_formats)
-    known = ("", *example.accepted_answers)
-    others = [each.answer for each in (*task.train_set, *task.held_out_set) if each.answer not in known]
-    for other in others[:1]:
-        yield state_answer(other, task.answer_formats)[0]
+    right_answers = ("", *example.accepted_answers)
+    wrong_answers = [row.answer for row in (*task.train_set, *task.held_out_set) if row.answer not in right_answers]
+    for wrong_answer in wrong_answers[:1]:
+        yield state_answer(wrong_answer, task.answer_formats)[0]

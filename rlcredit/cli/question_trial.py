@@ -25,43 +25,43 @@ from rlcredit.tasks.prompt_order import PromptOrder
 from rlcredit.verification.answer_formats import find_final_answer
 from rlcredit.verification.verifiers import Verdict
 
-OFTEN = 0.25
+_REMEDY_SHARE = 0.25
 """Share of truncated completions, or of those without an answer, from which on a remedy is named."""
 
 
 def run_try_command(args: Sequence[str]) -> int:
     """Run the trial; return 0, or 2 if refused."""
     silence_libraries()
-    parsed, options = make_try_parser().parse_known_args(args)
-    return run_or_refuse(lambda: _try_configuration(parsed, options))
+    namespace, options = make_try_parser().parse_known_args(args)
+    return run_or_refuse(lambda: _try_configuration(namespace, options))
 
 
 def _try_configuration(args: argparse.Namespace, options: Sequence[str]) -> int:
     choose_sampling(args, Sampling())  # refuse what is wrong before anything is loaded
-    found = load_named_policy(args, options)
-    if found.task is None:
+    choice = load_named_policy(args, options)
+    if choice.task is None:
         raise ValueError("questions come from a configuration. Name one with --config, or a run with --ckpt_path.")
-    sampling, terminal = choose_sampling(args, found.sampling), make_completion_printer(args)
-    asked = answer_training_questions(found, found.task, args.questions, sampling, args.seed)
-    examples, prompts, answers = [list(column) for column in zip(*asked, strict=True)]
-    print_sampling(terminal, found, sampling)
+    sampling, terminal = choose_sampling(args, choice.sampling), make_completion_printer(args)
+    trial = answer_training_questions(choice, choice.task, args.questions, sampling, args.seed)
+    examples, prompts, answers = [list(column) for column in zip(*trial, strict=True)]
+    print_sampling(terminal, choice, sampling)
     print("first prompt, as the model reads it", *(f"  | {line}" for line in prompts[0].split("\n")), "", sep="\n")
     for example, group in zip(examples, answers, strict=True):
         terminal.print_lines(*_render_completions(terminal, example, group))
-    print(*summarise_completions([one for group in answers for one in group], len(examples)), sep="\n")
+    print(*summarise_completions([completion for group in answers for completion in group], len(examples)), sep="\n")
     if args.html:
-        shown = list(zip(prompts, answers, strict=True))
-        write_completions_page(args.html, "Training questions", describe_sampling(found, sampling), shown)
+        pairs = list(zip(prompts, answers, strict=True))
+        write_completions_page(args.html, "Training questions", describe_sampling(choice, sampling), pairs)
     return FINISHED
 
 
 def answer_training_questions(
-    found: NamedPolicy, task: Task, questions: int, sampling: Sampling, seed: int
+    choice: NamedPolicy, task: Task, questions: int, sampling: Sampling, seed: int
 ) -> list[tuple[Example, str, list[Completion]]]:
     """Return training questions with their prompts and judged completions.
 
     Args:
-        found: Policy that answers.
+        choice: Policy that answers.
         task: Task whose training questions are read.
         questions: Number of questions, no more than there are.
         sampling: How completions are drawn.
@@ -72,18 +72,18 @@ def answer_training_questions(
     questions = min(questions, len(task.train_set))
     numbers = PromptOrder(len(task.train_set), questions, seed, step=lambda: 0).draw_numbers(0)
     examples = [task.train_set[number] for number in numbers]
-    said = [task.build_conversation(example) for example in examples]
-    with contextlib.closing(found.engine):
-        answers = sample_completions(found.policy, found.engine, said, numbers, sampling, seed)
-    texts = found.policy.prepend_thinking_mark([completion.text for group in answers for completion in group])
-    repeated = [example for example in examples for _ in range(sampling.completions)]
-    verdicts = iter(task.score(texts, repeated).verdicts)
-    answered = iter([find_final_answer(text, task.answer_formats) for text in texts])
+    conversations = [task.build_conversation(example) for example in examples]
+    with contextlib.closing(choice.engine):
+        answers = sample_completions(choice.policy, choice.engine, conversations, numbers, sampling, seed)
+    texts = choice.policy.prepend_thinking_mark([completion.text for group in answers for completion in group])
+    example_per_text = [example for example in examples for _ in range(sampling.completions)]
+    verdicts = iter(task.score(texts, example_per_text).verdicts)
+    final_answers = iter([find_final_answer(text, task.answer_formats) for text in texts])
     for example, group in zip(examples, answers, strict=True):
         for completion in group:
-            completion.answer, completion.verdict = next(answered), next(verdicts)
+            completion.answer, completion.verdict = next(final_answers), next(verdicts)
             completion.reference = example.reference
-    prompts = [render_prompt(found.policy, conversation) for conversation in said]
+    prompts = [render_prompt(choice.policy, conversation) for conversation in conversations]
     return list(zip(examples, prompts, answers, strict=True))
 
 
@@ -108,18 +108,18 @@ def summarise_completions(answers: Sequence[Completion], questions: int) -> Iter
 
     """
     right = _completion_share(answers, lambda one: one.verdict is Verdict.RIGHT)
-    truncated = _completion_share(answers, lambda one: one.truncated)
+    truncated_share = _completion_share(answers, lambda one: one.truncated)
     silent = _completion_share(answers, lambda one: one.verdict is Verdict.NO_ANSWER)
-    unjudged = _completion_share(answers, lambda one: one.verdict is Verdict.UNJUDGED)
+    unjudged_share = _completion_share(answers, lambda one: one.verdict is Verdict.UNJUDGED)
     yield (
-        f"{len(answers)} completions of {questions} questions: {right:.0%} right, {truncated:.0%} truncated, "
-        f"{silent:.0%} without an answer, {unjudged:.0%} not judged"
+        f"{len(answers)} completions of {questions} questions: {right:.0%} right, {truncated_share:.0%} truncated, "
+        f"{silent:.0%} without an answer, {unjudged_share:.0%} not judged"
     )
     if right == 0:
         yield "Nothing is solved: without a right completion there is no credit. Ask easier questions, or otherwise."
     if right == 1:
         yield "All is solved: where every completion is right there is no credit. Ask harder questions."
-    if truncated >= OFTEN:
+    if truncated_share >= _REMEDY_SHARE:
         yield "Many completions are cut off. Raise model.sampling.max_tokens."
-    if silent >= OFTEN:
+    if silent >= _REMEDY_SHARE:
         yield "Many completions state no answer. Say in data.init_args.instruction how to state it, or give shots."

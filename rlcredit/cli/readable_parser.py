@@ -2,19 +2,15 @@
 
 import sys
 import typing
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from lightning.pytorch.cli import LightningArgumentParser
 
-from rlcredit.cli.config_schema import Roots
-from rlcredit.cli.parser_errors import explain_parser_error
-from rlcredit.config.jsonargparse_patches import list_options
+from rlcredit.cli.config_faults import explain_failure
 from rlcredit.config.passwords import redact_passwords
-from rlcredit.tasks.record_sources import FILE_READERS
+from rlcredit.config.reader import Configuration, Roots
 
-LONGEST = 1800
+_MAX_MESSAGE = 1800
 """Characters of a message; the list of all operators has about a thousand."""
 
 
@@ -22,29 +18,19 @@ class ReadableParser(LightningArgumentParser):
     """Parser that prints an error as one message, without the usage text."""
 
     roots: typing.ClassVar[Roots] = {}
-    given: typing.ClassVar[dict[str, Any]] = {}  # read before parsing: while it parses, the working directory changes
+    configuration: typing.ClassVar[Configuration] = Configuration()
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Print the error and its repair, and exit with status 2."""
-        options = list(list_options(self))
-        correction = _explain_table_as_task(self.given)
-        self.refuse(correction or explain_parser_error(message, self.given, self.roots, options))
+        """Print the fault of the configuration and its repair, and exit with status 2."""
+        self.refuse(explain_failure(message, self.configuration, self.roots))
 
     def refuse(self, sentence: str) -> NoReturn:
-        """Print a finished sentence, and exit with status 2."""
-        print(f"error: {_join_lines(redact_passwords(sentence))}", file=sys.stderr)
+        """Print a finished sentence behind the place that it is about, and exit with status 2."""
+        print(f"error: {_join_lines(redact_passwords(self.configuration.locate(sentence)))}", file=sys.stderr)
         sys.exit(2)
 
 
 def _join_lines(text: str) -> str:
     """Join the lines of a message, and cut out the middle of a long one."""
     line = " ".join(text.split("\n"))
-    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} .. {line[-LONGEST // 4 :]}"
-
-
-def _explain_table_as_task(config: Mapping[str, Any]) -> str | None:
-    """Explain how to name a data file that was given as the task itself."""
-    data = config.get("data")
-    if isinstance(data, str) and Path(data).suffix.lower() in FILE_READERS:
-        return f"data: {data} is a table, no task. Say --data Records --data.init_args.path {data}"
-    return None
+    return line if len(line) <= _MAX_MESSAGE else f"{line[: _MAX_MESSAGE // 2]} .. {line[-_MAX_MESSAGE // 4 :]}"

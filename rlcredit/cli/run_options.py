@@ -5,11 +5,11 @@ LightningCLI parses these commands. The parsers here only describe them, from th
 
 import argparse
 
-from rlcredit.cli.shared_options import MLFLOW
+from rlcredit.cli.shared_options import DEFAULT_TRACKER
 from rlcredit.cli.source_options import read_class_parameters
 from rlcredit.config.arguments import CommandParser
 
-SECTIONS = {
+OPTION_SECTIONS = {
     "policy (--model.policy)": ("model.policy", "rlcredit.policy.policy", "Policy"),
     "adapter (--model.policy.lora)": ("model.policy.lora", "rlcredit.policy.policy", "LoRA"),
     "completions in training (--model.sampling)": ("model.sampling", "rlcredit.decoding.sampling", "Sampling"),
@@ -35,7 +35,7 @@ CHECKPOINT_BASE = ("lightning.pytorch.callbacks.model_checkpoint", "ModelCheckpo
 TRAINER_DEFAULTS = {
     "logger": {
         "class_path": "lightning.pytorch.loggers.MLFlowLogger",
-        "init_args": {"experiment_name": "rlcredit", "tracking_uri": MLFLOW},
+        "init_args": {"experiment_name": "rlcredit", "tracking_uri": DEFAULT_TRACKER},
     },
     "max_epochs": -1,
     "log_every_n_steps": 1,
@@ -49,10 +49,10 @@ TRAINER_DEFAULTS = {
 }
 """Defaults that differ from Lightning's."""
 
-LINKED = {"seed", "unsafe_scorers"}
+LINKED_PARAMETERS = {"seed", "unsafe_scorers"}
 """Parameters that options of the run set."""
 
-LONGEST = 150
+_MAX_DESCRIPTION = 150
 """Characters of a description; a longer one is in docs/reference/configuration.md."""
 
 
@@ -125,7 +125,7 @@ def _add_run_options(parser: CommandParser) -> argparse._ArgumentGroup:
     run.add_argument("--condition", metavar="NAME", help="name of the condition, for run and folder")
     run.add_argument("--seed_everything", metavar="N", help="seed of the run (default: 0)")
     run.add_argument("--out", metavar="FOLDER", help="run folder (default: runs/CONDITION-seedN)")
-    run.add_argument("--mlflow", metavar="URI|env|none", help=f"tracker; none: no record (default: {MLFLOW})")
+    run.add_argument("--mlflow", metavar="URI|env|none", help=f"tracker; none: no record (default: {DEFAULT_TRACKER})")
     run.add_argument("--threads", metavar="N", help="CPU threads (default: what PyTorch chooses)")
     run.add_argument(
         "--unsafe_scorers",
@@ -138,17 +138,21 @@ def _add_run_options(parser: CommandParser) -> argparse._ArgumentGroup:
 
 def _add_sections(parser: CommandParser) -> None:
     """Add the options of the classes that a configuration makes."""
-    checkpoints = {each.name: each.description for each in read_class_parameters(*CHECKPOINT_BASE)}
-    for title, (key, module, name) in SECTIONS.items():
+    checkpoints = {parameter.name: parameter.description for parameter in read_class_parameters(*CHECKPOINT_BASE)}
+    for title, (key, module, name) in OPTION_SECTIONS.items():
         group = parser.add_argument_group(title)
         if key == "data.init_args":
             group.add_argument("--data", metavar="TASK", help="class of the task; `rlcredit list tasks` names them")
-        for each in read_class_parameters(module, name):
-            if each.name in LINKED:
+        for parameter in read_class_parameters(module, name):
+            if parameter.name in LINKED_PARAMETERS:
                 continue
-            what = each.description or (checkpoints.get(each.name, "") if key == "checkpoint" else "")
-            value = TRAINER_DEFAULTS.get(each.name, each.default) if key == "trainer" else each.default
+            sentence = parameter.description or (checkpoints.get(parameter.name, "") if key == "checkpoint" else "")
+            value = TRAINER_DEFAULTS.get(parameter.name, parameter.default) if key == "trainer" else parameter.default
             default = f" (default: {value})" if value not in ("", "None", None) and not isinstance(value, dict) else ""
-            shown = what if len(what) <= LONGEST else f"{what[:LONGEST].rpartition(' ')[0]} .."
-            text = f"{shown[:1].lower()}{shown[1:]}{default}".strip().replace("%", "%%")
-            group.add_argument(f"--{key}.{each.name}", metavar="", help=text or argparse.SUPPRESS)
+            excerpt = (
+                sentence
+                if len(sentence) <= _MAX_DESCRIPTION
+                else f"{sentence[:_MAX_DESCRIPTION].rpartition(' ')[0]} .."
+            )
+            text = f"{excerpt[:1].lower()}{excerpt[1:]}{default}".strip().replace("%", "%%")
+            group.add_argument(f"--{key}.{parameter.name}", metavar="", help=text or argparse.SUPPRESS)

@@ -24,12 +24,12 @@ from rlcredit.run_folder.layout import RunFolder
 from rlcredit.supervision.graceful_stop import SignalHandler
 
 
-def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str:
-    """Return where a finished run's folder and adapter are, and how to open its page in MLflow.
+def describe_run_results(folder: RunFolder, destination: MLflowDestination | None) -> str:
+    """Return the places of a finished run's folder and adapter, and the command that opens its page in MLflow.
 
     Args:
         folder: Folder of the run.
-        to: Destination that the record was delivered to; None if it was not delivered.
+        destination: Destination that the record was delivered to; None if it was not delivered.
 
     Example:
         >>> print(describe_run_results(RunFolder("runs/mine-seed0"), None))
@@ -38,18 +38,21 @@ def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str
     """
     lines = [f"results are in {folder.path}, the adapter in {folder.adapter}"]
     lines += [f"open {folder.last_heatmap} in a browser to see its credit"] if folder.last_heatmap else []
-    if to is not None:
-        local = to.tracking_uri is not None and to.tracking_uri.startswith(SQLITE)
-        where = f"mlflow ui --backend-store-uri {to.tracking_uri}" if local else to.shown_address
-        lines.append(f"in MLflow: run {to.shown_name or to.run_name} of experiment {to.experiment_name}, {where}")
-        lines += [f"its page: {to.page}"] if to.page else []
+    if destination is not None:
+        local = destination.tracking_uri is not None and destination.tracking_uri.startswith(SQLITE)
+        address = f"mlflow ui --backend-store-uri {destination.tracking_uri}" if local else destination.shown_address
+        lines.append(
+            f"in MLflow: run {destination.shown_name or destination.run_name} of experiment "
+            f"{destination.experiment_name}, {address}"
+        )
+        lines += [f"its page: {destination.page}"] if destination.page else []
     return "\n".join(lines)
 
 
-HURRY = 2.0
+_HURRY_SECONDS = 2.0
 """Seconds that a run still waits for MLflow at its end, once a signal has interrupted the wait."""
 
-FEW = 3
+_MAX_LISTED_FILES = 3
 """Names of files that a message lists."""
 
 
@@ -114,7 +117,7 @@ class RunSession:
                     with signals.allow_interrupts():
                         has_arrived = record.close(status)
                 except SignalInterrupt:  # a signal during the wait for MLflow only shortens it
-                    has_arrived = record.close(status, HURRY)
+                    has_arrived = record.close(status, _HURRY_SECONDS)
                 self.to = self.to if has_arrived else None
                 self._forget_former()
 
@@ -132,8 +135,8 @@ class RunSession:
     @property
     def _length(self) -> int | None:
         """Bytes of the record to continue; None for a new record."""
-        continued = self._inside and self.checkpoint.get("run_name") == self.name
-        return self.checkpoint.get("record") if continued else None
+        is_continuation = self._inside and self.checkpoint.get("run_name") == self.name
+        return self.checkpoint.get("record") if is_continuation else None
 
     def refuse_overwriting(self) -> None:
         """Refuse to overwrite the files of another run, or of another program.
@@ -145,35 +148,38 @@ class RunSession:
         self.folder.refuse_outward_links()
         path = self.folder.path
         if self._length is not None:
-            later = [] if self.replaces else [file for file, step in self._checkpoints() if step > self._step]
-            if later:
+            later_files = [] if self.replaces else [file for file, step in self._checkpoints() if step > self._step]
+            if later_files:
                 raise ValueError(
-                    f"{path} holds {later[-1].name}, which a run that goes back to step {self._step} removes. Go on "
+                    f"{path} holds {later_files[-1].name}, which a run that goes back to step {self._step} removes. "
+                    "Go on "
                     "from the newest (--ckpt_path last), let another --condition go on from here, or say --replace."
                 )
             return
         results = self.folder.describe_results(self.checkpoints)
-        taken, steps = self.folder.read_progress() or (0, 0)
-        finished = 0 < steps <= taken
-        if self.restarts and not finished and not self.folder.adapter.exists():
+        steps_done, steps = self.folder.read_progress() or (0, 0)
+        is_finished = 0 < steps <= steps_done
+        if self.restarts and not is_finished and not self.folder.adapter.exists():
             results = []
         if not self.folder.has_begun_run and (
-            there := [each.name for each in self.folder.list_contents(self.checkpoints)]
+            file_names := [entry.name for entry in self.folder.list_contents(self.checkpoints)]
         ):
             raise ValueError(
-                f"{path} is not the folder of a run, and holds {', '.join(sorted(there)[:FEW])}, which a run would "
+                f"{path} is not the folder of a run, and holds {', '.join(sorted(file_names)[:_MAX_LISTED_FILES])}, "
+                "which a run would "
                 "write over. Choose a folder with --out, or checkpoints with --checkpoint.dirpath."
             )
         if self.folder.former_run.exists():
             results.append(f"a run that was to be replaced, in {self.folder.former_run}")
         if results and not self.replaces:
-            run = f"a run of {taken} of {steps} steps" if steps > 0 else "a run"
-            own = "--condition NAME" if path == Path("runs") / self.name else "--out FOLDER"
-            longer = " and more --trainer.max_steps" if finished else ""
-            on = f" Or go on with this one: --ckpt_path last{longer}." if any(self._checkpoints()) else ""
+            run = f"a run of {steps_done} of {steps} steps" if steps > 0 else "a run"
+            option = "--condition NAME" if path == Path("runs") / self.name else "--out FOLDER"
+            longer = " and more --trainer.max_steps" if is_finished else ""
+            continuation = f" Or go on with this one: --ckpt_path last{longer}." if any(self._checkpoints()) else ""
             raise ValueError(
                 f"{path} holds {run}, last written {self.folder.describe_last_write(self.checkpoints)}: "
-                f"{'; '.join(results)}. Give the new run a place of its own: {own}.{on} Or replace this one: --replace."
+                f"{'; '.join(results)}. Give the new run a place of its own: {option}.{continuation} Or replace this "
+                "one: --replace."
             )
 
     @property
@@ -217,17 +223,17 @@ class RunSession:
     def _go_back(self, step: int) -> None:
         """Delete everything later than the step from which the run continues."""
         self.folder.remove_later_evaluations(step)
-        for path, reached in list(self._checkpoints()):
-            if reached > step:
+        for path, file_step in list(self._checkpoints()):
+            if file_step > step:
                 path.unlink()
 
     @staticmethod
-    def _take_over(former: MLflowDestination, to: MLflowDestination, length: int | None) -> None:
+    def _take_over(former: MLflowDestination, destination: MLflowDestination, length: int | None) -> None:
         """Continue the folder's MLflow run if this run continues its record; otherwise have it closed."""
-        to.closes, to.removes = former.closes, former.removes
+        destination.closes, destination.removes = former.closes, former.removes
         if length is not None:
-            to.run_id, to.arrived = former.run_id, min(former.arrived, length)
+            destination.run_id, destination.arrived = former.run_id, min(former.arrived, length)
         elif former.run_id is not None:
-            to.closes.append(former.run_id)
+            destination.closes.append(former.run_id)
             return
-        to.key = former.key
+        destination.key = former.key

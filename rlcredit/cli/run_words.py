@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from rlcredit.cli.shared_options import MLFLOW_OF_ENVIRONMENT, NO_MLFLOW
 from rlcredit.config.paths import resolve_config_flags
 
-OUT, MLFLOW = "--out", "--mlflow"
+OUT_FLAG = "--out"
+MLFLOW_FLAG = "--mlflow"
 
 
 def resolve_run_words(args: Sequence[str]) -> list[str]:
@@ -16,16 +17,16 @@ def resolve_run_words(args: Sequence[str]) -> list[str]:
         ['fit', '--trainer.default_root_dir=a', '--trainer.logger=false']
 
     """
-    words, rest = [], iter(resolve_config_flags(args))
-    for word in rest:
+    words, iterator = [], iter(resolve_config_flags(args))
+    for word in iterator:
         flag, equals, value = word.partition("=")
-        if flag not in (OUT, MLFLOW):
+        if flag not in (OUT_FLAG, MLFLOW_FLAG):
             words.append(word)
             continue
-        if not (value if equals else (value := next(rest, ""))):
-            example = "--out runs/mine" if flag == OUT else "--mlflow none"
+        if not (value if equals else (value := next(iterator, ""))):
+            example = "--out runs/mine" if flag == OUT_FLAG else "--mlflow none"
             raise ValueError(f"{flag}: its value is missing. Say it, as `{example}`.")
-        words.append(f"--trainer.default_root_dir={value}" if flag == OUT else _set_tracker(value))
+        words.append(f"--trainer.default_root_dir={value}" if flag == OUT_FLAG else _set_tracker(value))
     return words
 
 

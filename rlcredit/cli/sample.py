@@ -27,41 +27,41 @@ from rlcredit.verification.verifiers import MathVerifier
 def run_sample_command(args: Sequence[str]) -> int:
     """Sample answers; return 0, or 2 if refused."""
     silence_libraries()
-    parsed, options = make_sample_parser().parse_known_args(args)
-    return run_or_refuse(lambda: _answer_question(parsed, options))
+    namespace, options = make_sample_parser().parse_known_args(args)
+    return run_or_refuse(lambda: _answer_question(namespace, options))
 
 
 def _answer_question(args: argparse.Namespace, options: Sequence[str]) -> int:
     choose_sampling(args, Sampling())  # refuse what is wrong before anything is loaded
-    found = load_named_policy(args, options)
-    sampling, said = choose_sampling(args, found.sampling), _build_conversation(args, found)
-    with contextlib.closing(found.engine):
-        answers = sample_completions(found.policy, found.engine, [said], [0], sampling, args.seed)[0]
+    choice = load_named_policy(args, options)
+    sampling, conversation = choose_sampling(args, choice.sampling), _build_conversation(args, choice)
+    with contextlib.closing(choice.engine):
+        answers = sample_completions(choice.policy, choice.engine, [conversation], [0], sampling, args.seed)[0]
     if args.answer is not None:
-        judge_completions(answers, args.answer, found)
+        judge_completions(answers, args.answer, choice)
     terminal = make_completion_printer(args)
-    print_sampling(terminal, found, sampling)
+    print_sampling(terminal, choice, sampling)
     for number, completion in enumerate(answers, start=1):
         terminal.print_lines(terminal.render_heading(number, completion), terminal.render_text(completion), "")
         terminal.print_lines(*terminal.render_table(completion))
     if args.html:
-        asked = [(render_prompt(found.policy, said), answers)]
-        write_completions_page(args.html, args.question, describe_sampling(found, sampling), asked)
+        prompts = [(render_prompt(choice.policy, conversation), answers)]
+        write_completions_page(args.html, args.question, describe_sampling(choice, sampling), prompts)
     return FINISHED
 
 
-def _build_conversation(args: argparse.Namespace, found: NamedPolicy) -> Conversation:
-    task = found.task
+def _build_conversation(args: argparse.Namespace, choice: NamedPolicy) -> Conversation:
+    task = choice.task
     if task is None:
         return build_conversation(args.question, system=args.system)
     system = task.system if args.system is None else args.system
     return build_conversation(args.question, task.instruction, system, task.shots)
 
 
-def judge_completions(answers: Sequence[Completion], reference: str, found: NamedPolicy) -> None:
+def judge_completions(answers: Sequence[Completion], reference: str, choice: NamedPolicy) -> None:
     """Set answer, reference and verdict of each completion."""
-    verifier = found.task.verifier if found.task else MathVerifier()
-    texts = found.policy.prepend_thinking_mark([one.text for one in answers])
+    verifier = choice.task.verifier if choice.task else MathVerifier()
+    texts = choice.policy.prepend_thinking_mark([item.text for item in answers])
     verdicts = verifier.judge(texts, [reference] * len(answers))
     for completion, text, verdict in zip(answers, texts, verdicts, strict=True):
         completion.answer, completion.reference = find_final_answer(text, verifier.formats), reference
@@ -69,9 +69,9 @@ def judge_completions(answers: Sequence[Completion], reference: str, found: Name
 
 
 def choose_sampling(args: argparse.Namespace, sampling: Sampling) -> Sampling:
-    """Return how completions are drawn: as the command line says, else as the configuration does."""
-    named = {"completions": args.completions, "temperature": args.temperature, "max_tokens": args.max_tokens}
-    return dataclasses.replace(sampling, **{name: value for name, value in named.items() if value is not None})
+    """Return the settings of sampling: those of the command line, else those of the configuration."""
+    settings = {"completions": args.completions, "temperature": args.temperature, "max_tokens": args.max_tokens}
+    return dataclasses.replace(sampling, **{name: value for name, value in settings.items() if value is not None})
 
 
 def make_completion_printer(args: argparse.Namespace) -> CompletionPrinter:
@@ -79,20 +79,20 @@ def make_completion_printer(args: argparse.Namespace) -> CompletionPrinter:
     return CompletionPrinter(is_colour_wanted(args.colour), shutil.get_terminal_size((100, 24)).columns)
 
 
-def describe_sampling(found: NamedPolicy, sampling: Sampling) -> str:
+def describe_sampling(choice: NamedPolicy, sampling: Sampling) -> str:
     """Return one line about what is sampled and how."""
-    return f"{found.name}, temperature {sampling.temperature:g}, at most {sampling.max_tokens} tokens"
+    return f"{choice.name}, temperature {sampling.temperature:g}, at most {sampling.max_tokens} tokens"
 
 
-def print_sampling(terminal: CompletionPrinter, found: NamedPolicy, sampling: Sampling) -> None:
+def print_sampling(terminal: CompletionPrinter, choice: NamedPolicy, sampling: Sampling) -> None:
     """Print what is sampled and how, and the meaning of the colours."""
     legend = [terminal.legend] if terminal.legend else []
-    terminal.print_lines(escape_controls(describe_sampling(found, sampling)), *legend, "")
+    terminal.print_lines(escape_controls(describe_sampling(choice, sampling)), *legend, "")
 
 
 def write_completions_page(
-    path: Path, title: str, described: str, asked: Sequence[tuple[str, Sequence[Completion]]]
+    path: Path, title: str, description: str, prompts: Sequence[tuple[str, Sequence[Completion]]]
 ) -> None:
     """Write the page and print its path."""
-    write_atomically(path, render_completions_page(title, described, asked))
+    write_atomically(path, render_completions_page(title, description, prompts))
     print(f"written to {path}")

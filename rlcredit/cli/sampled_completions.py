@@ -66,12 +66,12 @@ def sample_completions(
 
     """
     prompt_ids = policy.encode_questions(conversations).to(policy.device)
-    drawn = sample_with_scores(engine, policy, prompt_ids, numbers, sampling, seed=seed, step=0)
-    pieces, lengths = policy.decode_pieces(drawn.completion_ids, drawn.mask), drawn.mask.sum(-1).tolist()
-    facts = zip(drawn.logprobs.tolist(), drawn.entropy.tolist(), drawn.truncated.tolist(), strict=True)
+    samples = sample_with_scores(engine, policy, prompt_ids, numbers, sampling, seed=seed, step=0)
+    pieces, lengths = policy.decode_pieces(samples.completion_ids, samples.mask), samples.mask.sum(-1).tolist()
+    facts = zip(samples.logprobs.tolist(), samples.entropy.tolist(), samples.truncated.tolist(), strict=True)
     rows = [
-        Completion(tokens, logprobs[:length], entropy[:length], truncated)
-        for tokens, length, (logprobs, entropy, truncated) in zip(pieces, lengths, facts, strict=True)
+        Completion(tokens, logprobs[:length], entropy[:length], is_truncated)
+        for tokens, length, (logprobs, entropy, is_truncated) in zip(pieces, lengths, facts, strict=True)
     ]
     group = sampling.completions
     return [rows[start : start + group] for start in range(0, len(rows), group)]

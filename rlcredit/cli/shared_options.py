@@ -3,26 +3,26 @@
 import argparse
 from pathlib import Path
 
-from rlcredit.config.allowed_values import THREADS
+from rlcredit.config.allowed_values import MAX_THREADS
 from rlcredit.config.arguments import make_count_parser, parse_path
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.run_folder.layout import RunFolder
 
-MLFLOW = "sqlite:///mlflow.db"
+DEFAULT_TRACKER = "sqlite:///mlflow.db"
 """Tracker of every command, unless one is named: a database in the working directory."""
 
 NO_MLFLOW, MLFLOW_OF_ENVIRONMENT = "none", "env"
 """What ``--mlflow`` says beside an address."""
 
-CHECKPOINT = "checkpoint, run folder, or adapter folder"
+CHECKPOINT_HELP = "checkpoint, run folder, or adapter folder"
 
-ENGINE = "engine that decodes, such as 'VLLMServer(url=\"http://127.0.0.1:8000\")'"
+ENGINE_HELP = "engine that decodes, such as 'VLLMServer(url=\"http://127.0.0.1:8000\")'"
 
 
 def add_policy_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name a policy."""
     policy = parser.add_argument_group("policy, by one of")
-    policy.add_argument("--ckpt_path", type=parse_path, metavar="PATH", help=CHECKPOINT)
+    policy.add_argument("--ckpt_path", type=parse_path, metavar="PATH", help=CHECKPOINT_HELP)
     policy.add_argument("--adapter", type=parse_path, metavar="FOLDER", help="adapter in PEFT's format")
     policy.add_argument("--model", metavar="NAME", help="tiny, folder or hub id; with --adapter, its base model")
     policy.add_argument(
@@ -39,23 +39,23 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
 
 def add_sampling_options(parser: argparse.ArgumentParser, completions: int) -> None:
     """Add the options for sampling and showing completions."""
-    drawn = parser.add_argument_group("completions")
-    shown = f"completions per question (default: {completions})"
-    drawn.add_argument("--completions", type=make_count_parser(), default=completions, metavar="N", help=shown)
-    drawn.add_argument(
+    group = parser.add_argument_group("completions")
+    description = f"completions per question (default: {completions})"
+    group.add_argument("--completions", type=make_count_parser(), default=completions, metavar="N", help=description)
+    group.add_argument(
         "--temperature",
         type=parse_temperature,
         metavar="T",
         help="temperature (default: that of the configuration, or 0.7)",
     )
-    drawn.add_argument(
+    group.add_argument(
         "--max_tokens",
         type=make_count_parser(),
         metavar="N",
         help="length at which a completion is cut (default: that of the configuration, or 128)",
     )
-    drawn.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the sampling noise (default: 0)")
-    drawn.add_argument("--engine", metavar="ENGINE", help=f"{ENGINE} (default: that of the configuration)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the sampling noise (default: 0)")
+    group.add_argument("--engine", metavar="ENGINE", help=f"{ENGINE_HELP} (default: that of the configuration)")
     output = parser.add_argument_group("output")
     output.add_argument(
         "--colour",
@@ -68,8 +68,8 @@ def add_sampling_options(parser: argparse.ArgumentParser, completions: int) -> N
 
 def add_mlflow_options(group: argparse._ActionsContainer, experiment: str) -> None:
     """Add the options that say where a record is delivered."""
-    shown = f"tracker; env: that of MLFLOW_TRACKING_URI; none: no record (default: {MLFLOW})"
-    group.add_argument("--mlflow", default=MLFLOW, metavar="URI|env|none", help=shown)
+    description = f"tracker; env: that of MLFLOW_TRACKING_URI; none: no record (default: {DEFAULT_TRACKER})"
+    group.add_argument("--mlflow", default=DEFAULT_TRACKER, metavar="URI|env|none", help=description)
     group.add_argument(
         "--experiment", default=experiment, metavar="NAME", help=f"experiment in MLflow (default: {experiment})"
     )
@@ -80,9 +80,9 @@ def add_machine_options(
 ) -> None:
     """Add the options that say how much of the machine is used."""
     if slots:
-        shown = "runs at a time (default: as many as there are GPUs, else cores)"
-        group.add_argument("--slots", type=make_count_parser(), metavar="N", help=shown)
-    group.add_argument("--threads", type=make_count_parser(1, THREADS), default=default, metavar="N", help=threads)
+        description = "runs at a time (default: as many as there are GPUs, else cores)"
+        group.add_argument("--slots", type=make_count_parser(), metavar="N", help=description)
+    group.add_argument("--threads", type=make_count_parser(1, MAX_THREADS), default=default, metavar="N", help=threads)
 
 
 def parse_temperature(text: str) -> float:

@@ -39,13 +39,15 @@ def read_class_parameters(module: str, name: str) -> Iterator[SourceParameter]:
 
     """
     cls = next(node for node in _parse_module(module).body if isinstance(node, ast.ClassDef) and node.name == name)
-    made = next((node for node in cls.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None)
-    texts = [ast.get_docstring(cls) or "", (made and ast.get_docstring(made)) or ""]
-    described = {each.arg_name: each.description or "" for text in texts for each in parse(text).params}
-    pairs = _list_fields(cls) if made is None else _list_arguments(made)
+    constructor = next(
+        (node for node in cls.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None
+    )
+    texts = [ast.get_docstring(cls) or "", (constructor and ast.get_docstring(constructor)) or ""]
+    descriptions = {argument.arg_name: argument.description or "" for text in texts for argument in parse(text).params}
+    pairs = _list_fields(cls) if constructor is None else _list_arguments(constructor)
     for parameter, default in pairs:
-        shown = _render_default(default, _parse_module(module))
-        yield SourceParameter(parameter, shown, _shorten_description(described.get(parameter, "")))
+        default_text = _render_default(default, _parse_module(module))
+        yield SourceParameter(parameter, default_text, _shorten_description(descriptions.get(parameter, "")))
 
 
 def _list_fields(cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr | None]]:
@@ -56,11 +58,13 @@ def _list_fields(cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr | None]]:
 
 
 def _list_arguments(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
-    given = function.args
-    named = given.args[1:]
-    defaults = [*[None] * (len(named) - len(given.defaults)), *given.defaults]
-    yield from ((each.arg, default) for each, default in zip(named, defaults, strict=True))
-    yield from ((each.arg, default) for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True))
+    arguments = function.args
+    parameters = arguments.args[1:]
+    defaults = [*[None] * (len(parameters) - len(arguments.defaults)), *arguments.defaults]
+    yield from ((parameter.arg, default) for parameter, default in zip(parameters, defaults, strict=True))
+    yield from (
+        (parameter.arg, default) for parameter, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    )
 
 
 def _render_default(default: ast.expr | None, module: ast.Module) -> str:
@@ -86,8 +90,8 @@ def _shorten_description(text: str) -> str:
 @functools.cache
 def _parse_module(module: str) -> ast.Module:
     """Parse the source of a module, of which only the first package is looked up."""
-    first, *inner = module.split(".")
-    spec = importlib.util.find_spec(first)
+    package, *inner = module.split(".")
+    spec = importlib.util.find_spec(package)
     assert spec is not None
     assert spec.submodule_search_locations
     file = Path(spec.submodule_search_locations[0], *inner).with_suffix(".py")

@@ -4,13 +4,14 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
-from typing import Any
 
 import rlcredit
 from rlcredit.base.exit_status import FINISHED, REFUSED
-from rlcredit.cli.config_checks import read_checked_config
-from rlcredit.cli.config_schema import Roots
+from rlcredit.cli.config_checks import refuse_unusable_groups
 from rlcredit.cli.run_words import resolve_run_words
+from rlcredit.config.class_paths import patch_jsonargparse, refuse_misplaced_class
+from rlcredit.config.paths import extend_import_path
+from rlcredit.config.reader import Configuration, Roots, read_configuration
 
 UNDER_IT = ("torch", "lightning", "transformers", "peft")
 
@@ -35,18 +36,26 @@ def _find_package_version(package: str) -> str:
         return "not installed"
 
 
-def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyType({})) -> dict[str, Any]:
-    """Return the merged configuration of files and flags, or exit with a message if it cannot be read.
+def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyType({})) -> Configuration:
+    """Return the configuration of files and flags, or exit with a message if it cannot be read.
 
     Args:
         args: Arguments of the command line.
-        roots: Class behind each top-level key, if they are imported.
+        roots: Type behind each top-level key, if they are imported; then what it names is imported too.
 
     """
+    configuration = Configuration()
     try:
-        if config := read_checked_config(resolve_run_words(args), roots):
-            return config
-        raise ValueError("no configuration is named. Say which one, as `--config configs/tiny.yaml`.")
+        patch_jsonargparse()
+        words = resolve_run_words(args)
+        extend_import_path(words)
+        configuration = read_configuration(words, roots)
+        if not configuration.values:
+            raise ValueError("no configuration is named. Say which one, as `--config configs/tiny.yaml`.")
+        refuse_unusable_groups(configuration.values)
+        for key in roots:
+            refuse_misplaced_class(configuration.values.get(key), roots[key], key)
+        return configuration
     except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {configuration.locate(str(error))}", file=sys.stderr)
         sys.exit(REFUSED)

@@ -11,13 +11,17 @@ from rlcredit.record import MLflowDestination
 from rlcredit.record.publication import publish_results
 from rlcredit.run_folder.layout import RunFolder
 
-FOLDER = "validation"
+RECORD_FOLDER = "validation"
 """Where its record lies, in the folder of the run: the record of the run itself stays as it is."""
 
 
 @rank_zero_only
 def report_validation(
-    metrics: Mapping[str, Any], parameters: Mapping[str, Any], step: int, folder: Path, to: MLflowDestination | None
+    metrics: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    step: int,
+    folder: Path,
+    destination: MLflowDestination | None,
 ) -> None:
     """Print the results of a validation, and record them as an MLflow run of their own.
 
@@ -26,18 +30,21 @@ def report_validation(
         parameters: Parameters of the configuration.
         step: Step after which the checkpoint was written; 0 without one.
         folder: Folder of the run.
-        to: Destination of the record; it is not delivered if None.
+        destination: Destination of the record; it is not delivered if None.
 
     """
     held_out = {name: float(value) for name, value in metrics.items() if name.startswith("val/")}
-    after = f" after {step} steps" if step else ""
+    moment = f" after {step} steps" if step else ""
     names = {name: name.removeprefix("val/").replace("_at_", "@") for name in held_out}
-    shown = "   ".join(f"{names[name]} {render_held_out_value(name, held_out)}" for name in held_out)
-    print(f"held out{after}: {shown}")
+    summary = "   ".join(f"{names[name]} {render_held_out_value(name, held_out)}" for name in held_out)
+    print(f"held out{moment}: {summary}")
     print("`rlcredit evaluate` keeps the answers, gives intervals, and compares policies question by question.")
-    if to is None:
+    if destination is None:
         return
-    to.run_name, to.tags = f"{to.run_name}-validate", {**to.tags, "kind": "validation"}
-    place = RunFolder(folder / FOLDER)
+    destination.run_name, destination.tags = (
+        f"{destination.run_name}-validate",
+        {**destination.tags, "kind": "validation"},
+    )
+    place = RunFolder(folder / RECORD_FOLDER)
     with place.lock_folder():
-        publish_results(place, to, parameters, held_out, step=step)
+        publish_results(place, destination, parameters, held_out, step=step)

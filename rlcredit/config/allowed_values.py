@@ -3,13 +3,13 @@
 import re
 from typing import Any
 
-SEEDS = 2**32
+SEED_COUNT = 2**32
 """How many seeds there are; numpy takes no larger one."""
-THREADS = 1024
+MAX_THREADS = 1024
 """More than most machines have cores; far more, and a system cannot start them."""
 
 
-LONGEST = 100
+_MAX_NAME_LENGTH = 100
 """Characters; file systems end at 255 bytes, and names get company in a path."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -34,14 +34,18 @@ def validate_folder_name(key: str, value: Any) -> str:
 
     """
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        shown = repr(value) if len(repr(value)) <= LONGEST else f"{repr(value)[:LONGEST]} .."
-        raise ValueError(f"{key}: {shown} names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front.")
-    if len(value) > LONGEST:
-        raise ValueError(f"{key}: {value[:20]} .. names a folder: at most {LONGEST} characters, got {len(value)}.")
+        quotation = repr(value) if len(repr(value)) <= _MAX_NAME_LENGTH else f"{repr(value)[:_MAX_NAME_LENGTH]} .."
+        raise ValueError(
+            f"{key}: {quotation} names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front."
+        )
+    if len(value) > _MAX_NAME_LENGTH:
+        raise ValueError(
+            f"{key}: {value[:20]} .. names a folder: at most {_MAX_NAME_LENGTH} characters, got {len(value)}."
+        )
     return value
 
 
-PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+TRAINING_PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
 """Values of ``trainer.precision`` under which the weights that learn stay float32."""
 
 _OTHER_NAMES = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
@@ -58,12 +62,12 @@ def refuse_unfit_precision(value: Any) -> None:
         ValueError: with those that remain.
 
     """
-    if value is None or _OTHER_NAMES.get(str(value), str(value)) in PRECISIONS:
+    if value is None or _OTHER_NAMES.get(str(value), str(value)) in TRAINING_PRECISIONS:
         return
-    listed = f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"
+    alternatives = f"{', '.join(TRAINING_PRECISIONS[:-1])} or {TRAINING_PRECISIONS[-1]}"
     if str(value) in ("bf16-true", "16-true", "64", "64-true"):
         raise ValueError(
             f"trainer.precision: {value} would hold the adapter in as many bits; it learns in float32 and is saved so. "
-            f"Choose {listed}; model.policy.dtype bfloat16 halves the frozen weights."
+            f"Choose {alternatives}; model.policy.dtype bfloat16 halves the frozen weights."
         )
-    raise ValueError(f"trainer.precision: expected {listed}, got {str(value)[:80]!r}.")
+    raise ValueError(f"trainer.precision: expected {alternatives}, got {str(value)[:80]!r}.")

@@ -15,16 +15,25 @@ from rlcredit.base.files import find_special_kind
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
 
-ROOTS = ("condition", "seed_everything", "threads", "unsafe_scorers", "trainer", "model", "data", "checkpoint")
+_CONFIG_KEYS = (
+    "condition",
+    "seed_everything",
+    "threads",
+    "unsafe_scorers",
+    "trainer",
+    "model",
+    "data",
+    "checkpoint",
+)
 """Options of a configuration that may follow those of a command."""
 
-ALIKE = 0.8
+_MIN_OPTION_SIMILARITY = 0.8
 """From which similarity on an option is taken for a misspelt one."""
 
-PART = 255
+_MAX_NAME_BYTES = 255
 """Bytes of a name inside a path that file systems take."""
 
-WIDEST = 110
+MAX_HELP_WIDTH = 110
 """Columns of a help text on a terminal that has more."""
 
 
@@ -32,7 +41,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """One column of options, one of what they are, and no line wider than is read with ease."""
 
     def __init__(self, prog: str) -> None:
-        width = min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+        width = min(shutil.get_terminal_size((100, 24)).columns, MAX_HELP_WIDTH)
         super().__init__(prog, max_help_position=36, width=width)
 
 
@@ -51,11 +60,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, usage: str = "", description: str = "", examples: Sequence[str] = ()) -> None:
         self.places: list[argparse.Action] = []
-        shown = "".join(f"\n  {each}" for each in examples)
+        example_lines = "".join(f"\n  {example}" for example in examples)
         super().__init__(
             prog,
             usage=f"{prog} [options] {usage}".rstrip(),
-            description=f"{description}\n{shown}" if shown else description,
+            description=f"{description}\n{example_lines}" if example_lines else description,
             formatter_class=_HelpFormatter,
             allow_abbrev=False,
             add_help=False,
@@ -80,11 +89,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Parse, and refuse what the command does not have."""
-        parsed, unknown = self.parse_known_args(args, namespace)
-        if unknown:
-            kind = "option" if unknown[0].startswith("-") else "argument"
-            self.error(f"{shorten_name(unknown[0])}: no such {kind}. `{self.prog} --help` lists those that there are.")
-        return parsed
+        result, extras = self.parse_known_args(args, namespace)
+        if extras:
+            kind = "option" if extras[0].startswith("-") else "argument"
+            self.error(f"{shorten_name(extras[0])}: no such {kind}. `{self.prog} --help` lists those that there are.")
+        return result
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Parse, and refuse what is spelt nearly as one of its own options, before anything that is missing."""
@@ -92,9 +101,11 @@ class CommandParser(argparse.ArgumentParser):
             option, _, value = word.partition("=") if word.startswith("--") else (word, "", word)
             if kind := find_special_kind(value):
                 self.error(f"{shorten_name(value)} is {kind}, not a file. Name a file.")
-            known = not option.startswith("--") or option in self.options or option[2:] in ROOTS or "." in option
-            if meant := None if known else self.find_meant_option(option):
-                self.error(f"{option}: no such option. Did you mean `{meant}`?")
+            is_known = (
+                not option.startswith("--") or option in self.options or option[2:] in _CONFIG_KEYS or "." in option
+            )
+            if suggestion := None if is_known else self.find_meant_option(option):
+                self.error(f"{option}: no such option. Did you mean `{suggestion}`?")
         return super().parse_known_args(args, namespace)
 
     def find_meant_option(self, option: str) -> str | None:
@@ -107,15 +118,17 @@ class CommandParser(argparse.ArgumentParser):
             ['--out', '--out', '--out', None]
 
         """
-        own = [name for name in self.options if len(name) > 3]
-        near = [name for name in own if len(option) > 3 and (name.startswith(option) or option.startswith(name))]
-        if near := near or difflib.get_close_matches(option, own, 1, ALIKE):
+        option_names = [name for name in self.options if len(name) > 3]
+        near = [
+            name for name in option_names if len(option) > 3 and (name.startswith(option) or option.startswith(name))
+        ]
+        if near := near or difflib.get_close_matches(option, option_names, 1, _MIN_OPTION_SIMILARITY):
             return near[0]
         thing = re.split("[-_]", option)[-1].lower()
         for describe in (_find_first_word, _show_metavar):
-            named = [name for name in own if thing in describe(self.options[name]).lower().split("|")]
-            if len(named) == 1:
-                return named[0]
+            matches = [name for name in option_names if thing in describe(self.options[name]).lower().split("|")]
+            if len(matches) == 1:
+                return matches[0]
         return None
 
     def error(self, message: str) -> NoReturn:
@@ -126,25 +139,25 @@ class CommandParser(argparse.ArgumentParser):
     def _word_error(self, message: str) -> str:
         """Return a message of argparse with the option first and the repair last; any other as it is."""
         if match := re.fullmatch(r"the following arguments are required: (.*)", message):
-            first = match[1].split(", ")[0]
-            action = self._option_string_actions.get(first)
-            shown = f"{first} {_show_metavar(action)}" if action else first
-            return f"{match[1]}: missing. Say it, as `{self.prog} {shown}`."
+            name = match[1].split(", ")[0]
+            action = self._option_string_actions.get(name)
+            usage = f"{name} {_show_metavar(action)}" if action else name
+            return f"{match[1]}: missing. Say it, as `{self.prog} {usage}`."
         if not (match := re.fullmatch(r"argument ([^:]+): (.*)", message, re.DOTALL)):
             return message
-        flag, said = match[1], match[2]
-        if re.fullmatch(r"expected (one|at least one) argument", said):
+        flag, problem = match[1], match[2]
+        if re.fullmatch(r"expected (one|at least one) argument", problem):
             return (
                 f"{flag}: its value is missing. Say it, as `{flag} {_show_metavar(self._option_string_actions[flag])}`."
             )
-        if re.fullmatch(r"ignored explicit argument .*", said):
+        if re.fullmatch(r"ignored explicit argument .*", problem):
             return f"{flag}: takes no value. Say `{flag}` alone."
-        if found := re.fullmatch(r"invalid (int|float) value: (.*)", said, re.DOTALL):
-            return f"{flag}: expected a {'whole ' if found[1] == 'int' else ''}number, got {_cut_value(found[2])}."
-        if found := re.fullmatch(r"invalid choice: ('.*?') \(choose from (.*)\)", said, re.DOTALL):
-            choices = [each.strip("' ") for each in found[2].split(",")]
-            return f"{flag}: expected {join_alternatives(choices)}, got {_cut_value(found[1])}."
-        return f"{flag}: {said}"
+        if details := re.fullmatch(r"invalid (int|float) value: (.*)", problem, re.DOTALL):
+            return f"{flag}: expected a {'whole ' if details[1] == 'int' else ''}number, got {_cut_value(details[2])}."
+        if details := re.fullmatch(r"invalid choice: ('.*?') \(choose from (.*)\)", problem, re.DOTALL):
+            choices = [choice.strip("' ") for choice in details[2].split(",")]
+            return f"{flag}: expected {join_alternatives(choices)}, got {_cut_value(details[1])}."
+        return f"{flag}: {problem}"
 
 
 def _find_first_word(action: argparse.Action) -> str:
@@ -173,7 +186,7 @@ def join_alternatives(names: Sequence[str]) -> str:
 
 def parse_path(text: str) -> Path:
     """Return a path that a file system can have."""
-    if "\0" in text or any(len(os.fsencode(part)) > PART for part in Path(text).parts):
+    if "\0" in text or any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in Path(text).parts):
         raise argparse.ArgumentTypeError(f"{shorten_name(text)} is a name that no file can have.")
     return Path(text)
 
@@ -190,16 +203,16 @@ def add_out_option(
         required: Whether one has to be named.
 
     """
-    shown = f"{what} (default: {default})" if default else what
-    group.add_argument("--out", type=parse_path, default=default, metavar="FOLDER", help=shown, required=required)
+    description = f"{what} (default: {default})" if default else what
+    group.add_argument("--out", type=parse_path, default=default, metavar="FOLDER", help=description, required=required)
 
 
-def make_count_parser(least: int = 1, most: int | None = None) -> Callable[[str], int]:
+def make_count_parser(minimum: int = 1, maximum: int | None = None) -> Callable[[str], int]:
     """Return a function that reads a whole number within limits.
 
     Args:
-        least: Smallest number that it takes.
-        most: Largest number that it takes; none if None.
+        minimum: Smallest number that it takes.
+        maximum: Largest number that it takes; none if None.
 
     Example:
         >>> make_count_parser()("12")
@@ -208,8 +221,13 @@ def make_count_parser(least: int = 1, most: int | None = None) -> Callable[[str]
     """
 
     def parse_count(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or int(text) < least or (most is not None and int(text) > most):
-            limits = f"from {least} on" if most is None else f"from {least} to {most}"
+        if (
+            not text.isascii()
+            or not text.isdigit()
+            or int(text) < minimum
+            or (maximum is not None and int(text) > maximum)
+        ):
+            limits = f"from {minimum} on" if maximum is None else f"from {minimum} to {maximum}"
             raise argparse.ArgumentTypeError(f"expected a number {limits}, got {_cut_value(repr(text))}.")
         return int(text)
 

@@ -11,7 +11,7 @@ CALL_START = re.compile(r"\s*([A-Za-z_][\w.]*)\(")
 _TOKEN = re.compile(r"""(?<!\w)"(?:[^"\\]|\\.)*"|(?<!\w)'(?:[^']|'')*'|.""", re.DOTALL)
 _CALL = re.compile(r"""(?<!\w)"(?:[^"\\]|\\.)*"|(?<!\w)'(?:[^']|'')*'|[A-Za-z_][\w.]*\(""")
 
-QUOTES = "Inside [ ] or { }, and where a value contains `: `, put quotes around the whole entry."
+QUOTING_ADVICE = "Inside [ ] or { }, and where a value contains `: `, put quotes around the whole entry."
 
 
 class CallFormError(ValueError):
@@ -19,7 +19,7 @@ class CallFormError(ValueError):
 
 
 def expand_call_form(text: str, parameters: Sequence[str] = ()) -> Any:
-    """Return what an entry in call form means; every other text is returned as it is.
+    """Return the meaning of an entry in call form; every other text is returned as it is.
 
     Values are YAML, and call forms themselves where a class is expected.
 
@@ -43,15 +43,15 @@ def expand_call_form(text: str, parameters: Sequence[str] = ()) -> Any:
     name, opening = match[1], match.end() - 1
     closing = _find_closing(text, opening)
     if closing is None:
-        raise CallFormError(f"`{shorten_name(text)}` has no closing parenthesis. Add it. {QUOTES}")
+        raise CallFormError(f"`{shorten_name(text)}` has no closing parenthesis. Add it. {QUOTING_ADVICE}")
     if text[closing + 1 :].strip():
         return text
     arguments: dict[str, Any] = {}
     for place, part in enumerate(_split_arguments(text[opening + 1 : closing])):
-        key, equals, value = (each.strip() for each in part.partition("="))
+        key, equals, value = (piece.strip() for piece in part.partition("="))
         if not (equals and key.isidentifier()):
-            known = parameters[place] if place < len(parameters) else "NAME"
-            raise CallFormError(f"`{part.strip()}` has no name. Write {name}({known}={part.strip()}).")
+            parameter = parameters[place] if place < len(parameters) else "NAME"
+            raise CallFormError(f"`{part.strip()}` has no name. Write {name}({parameter}={part.strip()}).")
         if key in arguments:
             raise CallFormError(f"{name}.{key} is given twice. Remove one.")
         if not value:
@@ -106,12 +106,12 @@ def _quote_calls(text: str) -> str:
         [GRPO, "GTPO(beta=0.1, clip=2)", 'F(x)']
 
     """
-    quoted, place = "", 0
+    result, place = "", 0
     while match := _CALL.search(text, place):
         closing = _find_closing(text, match.end() - 1) if match[0].endswith("(") else None
         end = match.end() if closing is None else closing + 1
         is_entry = text[: match.start()].rstrip()[-1:] in "[{,:" and text[end:].lstrip()[:1] in ",]}"
         word = text[match.start() : end]
-        quoted += text[place : match.start()] + (json.dumps(word) if closing is not None and is_entry else word)
+        result += text[place : match.start()] + (json.dumps(word) if closing is not None and is_entry else word)
         place = end
-    return quoted + text[place:]
+    return result + text[place:]

@@ -1,8 +1,8 @@
-"""Which classes and functions a configuration may name; what it may not is refused before its code runs."""
+"""Which classes and functions a configuration may name; none of them is called before its place accepts it."""
 
-import ast
 import contextlib
 import difflib
+import importlib
 import inspect
 import sys
 import types
@@ -13,27 +13,14 @@ from typing import Any
 
 import jsonargparse
 
-from rlcredit.config.error_messages import MARK, describe_exception
-from rlcredit.config.jsonargparse_patches import (
-    import_unchecked,
-    patch_call_form,
-    patch_class_import,
-    patch_written_class_paths,
-)
-from rlcredit.config.module_source import (
-    CALLBACKS,
-    find_definition,
-    find_syntax_problem,
-    has_only_python_bases,
-    is_standard_library,
-    list_class_names,
-    locate_module,
-)
+from rlcredit.config.error_messages import REFUSAL_MARK, describe_exception
+from rlcredit.config.jsonargparse_patches import patch_written_class_paths
+from rlcredit.config.module_source import CALLBACKS_PACKAGE, is_standard_library, locate_module
 
-STANDARD = "is Python's own; there is no operator, task, loss, optimizer, scheduler or logger in its library."
+_STANDARD_REASON = "is Python's own; there is no operator, task, loss, optimizer, scheduler or logger in its library."
 
 
-MOST = 20
+_MAX_LISTED_CLASSES = 20
 """Classes of a module that a message lists."""
 
 
@@ -41,106 +28,86 @@ class ClassPathError(ImportError, ValueError):
     """A path that no place of a configuration accepts; parsers catch the one base or the other."""
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{MARK}`{path}` {reason}")
+        super().__init__(f"{REFUSAL_MARK}`{path}` {reason}")
 
 
 def patch_jsonargparse() -> None:
-    """Have every class path checked before jsonargparse imports it, however it was written, in call form too.
+    """Have jsonargparse import nothing of Python's own library, and make no class where anything is accepted.
 
-    Raises:
-        ValueError: this version of jsonargparse imports by another function.
-
+    It writes the class paths that rlcredit documents.
     """
-    patch_class_import(import_class_path)
-    patch_call_form()
+    jsonargparse.set_parsing_settings(
+        instantiate_subclass_spec_in_any=False, import_path_denylist=sorted(sys.stdlib_module_names)
+    )
     patch_written_class_paths()
 
 
-def import_class_path(path: Any, *args: Any, **kwargs: Any) -> Any:
-    """Import what a configuration names, unless it is refused."""
-    refuse_invalid_class_path(path)
-    try:
-        obj = import_unchecked(path, *args, **kwargs)
-    except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
-        if not _is_dotted_path(path):
-            raise
-        raise ClassPathError(path, _explain_failed_import(path, error)) from error
-    if is_standard_library(getattr(obj, "__module__", None) or type(obj).__module__):
-        raise ClassPathError(path, STANDARD)
-    return obj
-
-
-def refuse_invalid_class_path(path: Any) -> None:
-    """Refuse a dotted path that cannot name what a configuration describes; nothing is imported for this check.
-
-    Args:
-        path: Path as it was written; one that is no dotted path is left to the parser.
+def import_class_path(path: Any) -> Any:
+    """Import what a configuration names.
 
     Raises:
-        ClassPathError: it is Python's own, or the source says that there is no such class or annotated function.
+        ClassPathError: it is Python's own, or cannot be imported.
 
     """
-    if not _is_dotted_path(path):
-        return
     if is_standard_library(path):
-        raise ClassPathError(path, STANDARD)
-    module, rest = locate_module(path)
-    if module is None or module.name in sys.modules:
-        return
-    if problem := find_syntax_problem(module):
-        raise ClassPathError(path, f"cannot be imported: {problem}.")
-    if len(rest) != 1:
-        raise ClassPathError(path, "is no class or function at the top of a module.")
-    if (resolved := find_definition(module, rest[0])) is None:
-        known = _suggest_classes(rest[0], list_class_names(module))
-        raise ClassPathError(path, f"is neither a class nor a function in the source of {module.name}.{known}")
-    where, node = resolved
-    if isinstance(node, ast.ClassDef) and has_only_python_bases(where, node):
-        raise ClassPathError(path, "is derived from nothing that a configuration describes.")
-    if isinstance(node, ast.FunctionDef) and node.returns is None:
-        raise ClassPathError(path, "is a function that does not say what it returns. Annotate it.")
+        raise ClassPathError(path, _STANDARD_REASON)
+    module, _, name = path.rpartition(".")
+    try:
+        member = getattr(importlib.import_module(module), name)
+    except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
+        raise ClassPathError(path, _explain_failed_import(path, error)) from error
+    if is_standard_library(getattr(member, "__module__", None) or type(member).__module__):
+        raise ClassPathError(path, _STANDARD_REASON)
+    return member
 
 
-def _is_dotted_path(path: Any) -> bool:
+def is_dotted_path(path: Any) -> bool:
+    """Whether a value may be the dotted path of a class or function."""
     return isinstance(path, str) and "." in path and all(part.isidentifier() for part in path.split("."))
 
 
 def _explain_failed_import(path: str, error: BaseException) -> str:
     """Say why a dotted path leads nowhere: no such module, nothing of that name in it, or what its import raises."""
-    module, rest = locate_module(path)
+    module, names = locate_module(path)
+    if (
+        module is not None
+        and module.name == CALLBACKS_PACKAGE
+        and (obstacle := _find_shadowed_callbacks(sys.modules[CALLBACKS_PACKAGE]))
+    ):
+        return f"is looked for in rlcredit's own package `{CALLBACKS_PACKAGE}`. Rename {obstacle}."
     if module is None or (isinstance(error, ModuleNotFoundError) and path.startswith(f"{error.name}.")):
         name = str(error.name) if isinstance(error, ModuleNotFoundError) else path.partition(".")[0]
         return f"cannot be imported: there is no module `{name}`, in the working directory or installed."
-    known = sys.modules.get(module.name)
-    if known is None or not rest or hasattr(known, rest[0]):
+    loaded_module = sys.modules.get(module.name)
+    if loaded_module is None or not names or hasattr(loaded_module, names[0]):
         return f"cannot be imported: {describe_exception(error)}."
-    if module.name == CALLBACKS and (beside := _find_shadowed_callbacks(known)):
-        return f"is looked for in rlcredit's own package `{CALLBACKS}`. Rename {beside}."
     classes = [
-        name for name, value in vars(known).items() if inspect.isclass(value) and value.__module__ == module.name
+        name
+        for name, value in vars(loaded_module).items()
+        if inspect.isclass(value) and value.__module__ == module.name
     ]
-    return f"is nothing that the module {module.name} has ({module.origin}).{_suggest_classes(rest[0], classes)}"
+    return f"is nothing that the module {module.name} has ({module.origin}).{_suggest_classes(names[0], classes)}"
 
 
 def _find_shadowed_callbacks(ours: types.ModuleType) -> Path | None:
     """Return the folder or module of the same name in the working directory, if it is not ours."""
-    candidates = (Path.cwd() / CALLBACKS, Path.cwd() / f"{CALLBACKS}.py")
+    candidates = (Path.cwd() / CALLBACKS_PACKAGE, Path.cwd() / f"{CALLBACKS_PACKAGE}.py")
     return next((path for path in candidates if path.exists() and not path.samefile(ours.__path__[0])), None)
 
 
 def _suggest_classes(name: str, classes: Sequence[str]) -> str:
     """Name the classes of a module, the one that was meant first."""
-    public = [each for each in classes if not each.startswith("_")]
+    public = [class_name for class_name in classes if not class_name.startswith("_")]
     close = difflib.get_close_matches(name, public, n=1, cutoff=0.5)
-    meant = f" Did you mean `{close[0]}`?" if close else ""
-    return f"{meant} Its classes: {', '.join(public[:MOST])}." if public else meant
+    suggestion = f" Did you mean `{close[0]}`?" if close else ""
+    return f"{suggestion} Its classes: {', '.join(public[:_MAX_LISTED_CLASSES])}." if public else suggestion
 
 
-def instantiate_described_class(described: Any, base: type, key: str) -> Any:
+def instantiate_described_class(description: Any, base: type, key: str) -> Any:
     """Return the object that a class and its arguments describe, as a configuration has them.
 
     Args:
-        described: Mapping with ``class_path`` and perhaps ``init_args``.
+        description: Mapping with ``class_path`` and perhaps ``init_args``.
         base: Class that it must be of.
         key: Name of the place, for messages.
 
@@ -151,7 +118,7 @@ def instantiate_described_class(described: Any, base: type, key: str) -> Any:
     """
     parser = jsonargparse.ArgumentParser(exit_on_error=False)
     parser.add_subclass_arguments(base, key)
-    config = parser.parse_object({key: described})
+    config = parser.parse_object({key: description})
     refuse_misplaced_class(config[key], base, key)
     return parser.instantiate_classes(config)[key]
 
@@ -160,7 +127,7 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     """Refuse what a parser accepts and would call: a function, or any class in a place for callables.
 
     Args:
-        config: Configuration, parsed and not instantiated; what it names has been imported.
+        config: Configuration as it was read or parsed, not instantiated; what it names is imported.
         hint: Type of the place; for a group of arguments, their class.
         key: Dotted key of the place.
 
@@ -171,25 +138,41 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     if isinstance(config, list):
         for place, value in enumerate(config):
             refuse_misplaced_class(value, hint, f"{key}[{place}]")
-    mapping = _view_as_mapping(config)
-    owner, arguments, inside = next(find_hint_classes(hint), None), mapping, key
+    bases = tuple(find_hint_classes(hint))
+    is_path = is_dotted_path(config) and find_expected_classes(hint)
+    mapping = {"class_path": config} if is_path else _view_as_mapping(config)
+    owner, arguments, inner_key = next(iter(bases), None), mapping, key
     if isinstance(path := mapping.get("class_path"), str):
-        owner = import_unchecked(path)
-        _refuse_wrong_class(path, owner, tuple(find_hint_classes(hint)), key)
-        inside = f"{key}.init_args"
+        owner = _load_class_or_function(path, bases, key)
+        if owner is not None:
+            _refuse_wrong_class(path, owner, bases, key)
+        inner_key = f"{key}.init_args"
+    if "class_path" in mapping or "init_args" in mapping:
         arguments = {**_view_as_mapping(mapping.get("init_args")), **_view_as_mapping(mapping.get("dict_kwargs"))}
     hints = collect_argument_hints(owner)
     for name, value in arguments.items():
         if (inner := hints.get(name, hint if owner is None else Any)) is not Any:  # there, mappings stay mappings
-            refuse_misplaced_class(value, inner, f"{inside}.{name}")
+            refuse_misplaced_class(value, inner, f"{inner_key}.{name}")
+
+
+def _load_class_or_function(path: str, bases: Sequence[type], key: str) -> Any:
+    """Return the class or function of a class path; None for a short name that no class has."""
+    if not is_dotted_path(path):
+        return find_named_class(path, bases)
+    try:
+        return import_class_path(path)
+    except ClassPathError as error:
+        raise ValueError(f"{key}: {str(error).removeprefix(REFUSAL_MARK)}") from error
 
 
 def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str) -> None:
     """Hold a class, or what a function says it returns, against the types of its place."""
     result = owner if inspect.isclass(owner) else collect_argument_hints(owner).get("return")
     if not any(issubclass(cls, bases) for cls in find_hint_classes(result)):
-        wanted = " or ".join(base.__name__ for base in bases) or "no class with arguments"
-        raise ValueError(f"{key}: `{path}` is not what this place accepts: {wanted}.")
+        alternatives = " or ".join(f"`{base.__name__}`" for base in bases) or "class with arguments"
+        raise ValueError(
+            f"{key}: `{path}` is no {alternatives}, and no function that says it returns one. Name another class."
+        )
 
 
 def _view_as_mapping(config: Any) -> Mapping[str, Any]:
@@ -219,6 +202,20 @@ def find_hint_classes(hint: Any) -> Iterator[type]:
             yield from find_hint_classes(argument)
 
 
+def find_expected_classes(hint: Any) -> tuple[type, ...]:
+    """Return the classes of a place; none where a plain text is accepted as well, or for settings by name."""
+    if isinstance(hint, Mapping) or str in flatten_union(hint):
+        return ()
+    return tuple(cls for cls in find_hint_classes(hint) if not is_standard_library(cls.__module__))
+
+
+def flatten_union(hint: Any) -> tuple[Any, ...]:
+    """Return the members of a union, those of unions inside it too; the type itself if it is none."""
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return (hint,)
+    return tuple(member for inner in typing.get_args(hint) for member in flatten_union(inner))
+
+
 def find_named_class(name: Any, bases: Sequence[type]) -> type | None:
     """Return the class that a short name or a dotted path means; None unless its module has been imported.
 
@@ -233,11 +230,26 @@ def find_named_class(name: Any, bases: Sequence[type]) -> type | None:
     return next(short, None) or _find_imported_class(name)
 
 
+def load_named_class(name: Any, bases: Sequence[type]) -> type | None:
+    """Return the class that a short name or a dotted path means, its module imported if need be; None for no class."""
+    cls = find_named_class(name, bases)
+    if cls is None and is_dotted_path(name):
+        with contextlib.suppress(ClassPathError):
+            cls = import_class_path(name)
+    return cls if isinstance(cls, type) else None
+
+
+def find_declaring_class(cls: type, parameter: str) -> type | None:
+    """Return the class that an argument belongs to: the nearest of a class and its bases that declares it."""
+    declaring = (owner for owner in cls.__mro__ if "__init__" in vars(owner))
+    return next((owner for owner in declaring if parameter in inspect.signature(owner.__init__).parameters), None)
+
+
 def _find_imported_class(path: str) -> type | None:
     """Return the class at a dotted path in a module that is already imported; a message imports nothing."""
     module, _, name = path.rpartition(".")
-    named = vars(sys.modules[module]).get(name) if module in sys.modules else None
-    return named if isinstance(named, type) else None
+    member = vars(sys.modules[module]).get(name) if module in sys.modules else None
+    return member if isinstance(member, type) else None
 
 
 def walk_subclasses(base: type) -> Iterator[type]:

@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.config.call_form import CallFormError, expand_call_form
-from rlcredit.config.module_source import INSTALLED, is_standard_library, locate_module, resolve_import_origin
+from rlcredit.config.module_source import (
+    INSTALLATION_FOLDERS,
+    is_standard_library,
+    locate_module,
+    resolve_import_origin,
+)
 
-SHIPPED = ("rlcredit", "callbacks")
+_SHIPPED_PACKAGES = ("rlcredit", "callbacks")
 """Packages that are ours, wherever they lie."""
 
 
@@ -64,38 +69,42 @@ def trace_imported_modules(paths: Iterable[str]) -> dict[str, Path]:
         Their files by their names, sorted.
 
     """
-    reached = dict[str, Path]()
+    modules = dict[str, Path]()
     queue = list(paths)
     while queue:
         spec, names = _find_traceable_spec(queue.pop())
         if spec is None:
             continue
         queue += _list_lazy_paths(spec, names)
-        if spec.name in reached or not (spec.origin or "").endswith(".py"):
+        if spec.name in modules or not (spec.origin or "").endswith(".py"):
             continue
-        reached[spec.name] = Path(str(spec.origin))
+        modules[spec.name] = Path(str(spec.origin))
         packages = spec.name.split(".")[:-1]
         queue += [*(".".join(packages[:depth]) for depth in range(1, len(packages) + 1)), *_list_imported_paths(spec)]
-    return dict(sorted(reached.items()))
+    return dict(sorted(modules.items()))
 
 
 def trace_user_modules(paths: Iterable[str]) -> dict[str, Path]:
-    """Return those of :func:`trace_imported_modules` that do not come with rlcredit."""
-    return {name: file for name, file in trace_imported_modules(paths).items() if name.partition(".")[0] not in SHIPPED}
+    """Return the modules of :func:`trace_imported_modules` that do not come with rlcredit."""
+    return {
+        name: file
+        for name, file in trace_imported_modules(paths).items()
+        if name.partition(".")[0] not in _SHIPPED_PACKAGES
+    }
 
 
-def fingerprint_modules(reached: Mapping[str, Path]) -> dict[str, str]:
+def fingerprint_modules(modules: Mapping[str, Path]) -> dict[str, str]:
     """Identify what each of some modules does: comments, layout and docstrings count for nothing.
 
     Of rlcredit's own modules that counts which was there at the first look: this process has imported them.
 
     Args:
-        reached: Files by the names of their modules.
+        modules: Files by the names of their modules.
 
     """
     return {
-        name: _hash_statements(file, 0 if name.partition(".")[0] in SHIPPED else _read_change_time(file))
-        for name, file in reached.items()
+        name: _hash_statements(file, 0 if name.partition(".")[0] in _SHIPPED_PACKAGES else _read_change_time(file))
+        for name, file in modules.items()
     }
 
 
@@ -115,7 +124,7 @@ def _is_traceable(top: ModuleSpec | None) -> bool:
     if top is None:
         return False
     places = [top.origin or "", *(top.submodule_search_locations or ())]
-    return top.name in SHIPPED or all(INSTALLED.isdisjoint(Path(place).parts) for place in places)
+    return top.name in _SHIPPED_PACKAGES or all(INSTALLATION_FOLDERS.isdisjoint(Path(place).parts) for place in places)
 
 
 def _list_imported_paths(spec: ModuleSpec) -> Iterator[str]:
@@ -131,35 +140,37 @@ def _list_imported_paths(spec: ModuleSpec) -> Iterator[str]:
 
 
 def _list_lazy_paths(spec: ModuleSpec, names: Sequence[str]) -> list[str]:
-    """Return where the first of some names is defined, if the package gives it lazily."""
+    """Return the module that defines the first of some names, if the package gives it lazily."""
     aliases = [(node.module, alias.name) for node in _find_lazy_imports(spec) for alias in node.names]
     return [f"{module}.{name}" for module, name in aliases if name in names[:1]]
 
 
 def _find_lazy_imports(spec: ModuleSpec) -> tuple[ast.ImportFrom, ...]:
-    """Return what a package of ours shows to a type checker, and imports when its name is first used."""
-    if spec.name.partition(".")[0] not in SHIPPED or spec.submodule_search_locations is None:
+    """Return the imports that a package of ours shows to a type checker, and makes when a name is first used."""
+    if spec.name.partition(".")[0] not in _SHIPPED_PACKAGES or spec.submodule_search_locations is None:
         return ()
     file = Path(str(spec.origin))
     return _find_type_checking_imports(file, _read_change_time(file))
 
 
 @functools.cache
-def _find_import_statements(file: Path, changed: int) -> tuple[ast.Import | ast.ImportFrom, ...]:
+def _find_import_statements(file: Path, version: int) -> tuple[ast.Import | ast.ImportFrom, ...]:
     return tuple(
-        node for node in ast.walk(_parse_version(file, changed)) if isinstance(node, ast.Import | ast.ImportFrom)
+        node for node in ast.walk(_parse_version(file, version)) if isinstance(node, ast.Import | ast.ImportFrom)
     )
 
 
 @functools.cache
-def _find_type_checking_imports(file: Path, changed: int) -> tuple[ast.ImportFrom, ...]:
-    blocks = [node for node in _parse_version(file, changed).body if isinstance(node, ast.If)]
-    shown = [block for block in blocks if isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"]
-    return tuple(node for block in shown for node in block.body if isinstance(node, ast.ImportFrom))
+def _find_type_checking_imports(file: Path, version: int) -> tuple[ast.ImportFrom, ...]:
+    blocks = [node for node in _parse_version(file, version).body if isinstance(node, ast.If)]
+    checking_blocks = [
+        block for block in blocks if isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+    ]
+    return tuple(node for block in checking_blocks for node in block.body if isinstance(node, ast.ImportFrom))
 
 
 @functools.cache
-def _parse_version(file: Path, _changed: int) -> ast.Module:
+def _parse_version(file: Path, _version: int) -> ast.Module:
     return _parse_source(file)
 
 
@@ -175,12 +186,12 @@ def _read_change_time(file: Path) -> int:
 
 
 @functools.cache
-def _hash_statements(file: Path, _changed: int) -> str:
+def _hash_statements(file: Path, _version: int) -> str:
     """Return a hash of a module's statements, written anew without docstrings."""
     tree = _parse_source(file)
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
-            node.body = [each for each in body if not _is_docstring(each)]  # pyright: ignore[reportAttributeAccessIssue]
+            node.body = [statement for statement in body if not _is_docstring(statement)]  # pyright: ignore[reportAttributeAccessIssue]
     return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
 
 

@@ -4,15 +4,15 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlcredit.config.module_source import INSTALLED
+from rlcredit.config.module_source import INSTALLATION_FOLDERS
 
-MARK = "class path refused: "
+REFUSAL_MARK = "class path refused: "
 """Begins every refusal, so that it is found again in the message that a parser builds around it."""
 
 UNORDERED_MARK = " does not have a deterministic implementation"
 """What torch says, behind its name, of an operation that it refuses in deterministic mode."""
 
-OURS = [Path(__file__).parents[1], Path(__file__).parents[2] / "callbacks"]
+_OWN_FOLDERS = [Path(__file__).parents[1], Path(__file__).parents[2] / "callbacks"]
 
 
 def describe_exception(error: BaseException) -> str:
@@ -25,21 +25,37 @@ def describe_exception(error: BaseException) -> str:
         "KeyError: 'x'"
 
     """
-    said = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    message = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     place = _find_error_place(error)
-    if UNORDERED_MARK in said:
-        operation, where = said.partition(UNORDERED_MARK)[0], f" ({place})" if place else ""
+    if UNORDERED_MARK in message:
+        operation, location = message.partition(UNORDERED_MARK)[0], f" ({place})" if place else ""
         return (
-            f"{operation} has no fixed order{where}, and a run repeats bit for bit. Do without it, or give that up: "
+            f"{operation} has no fixed order{location}, and a run repeats bit for bit. Do without it, or give that up: "
             "--trainer.deterministic warn"
         )
-    return f"{type(error).__name__}{f': {said}' if said else ''}{f' ({place})' if place else ''}"
+    return f"{type(error).__name__}{f': {message}' if message else ''}{f' ({place})' if place else ''}"
 
 
 def find_root_cause(error: BaseException) -> BaseException:
     """Return the error that a chain of errors began with."""
-    while (before := error.__cause__ or (None if error.__suppress_context__ else error.__context__)) is not None:
-        error = before
+    while (cause := error.__cause__ or (None if error.__suppress_context__ else error.__context__)) is not None:
+        error = cause
+    return error
+
+
+def find_raised_error(error: BaseException, package: str) -> BaseException:
+    """Return the first error of a chain that code outside of a package has raised: the last wraps it for its caller.
+
+    Args:
+        error: Error at the end of the chain.
+        package: Name of a package's folder.
+
+    """
+    while error.__cause__ is not None:
+        frames = traceback.extract_tb(error.__traceback__)
+        if not frames or package not in Path(frames[-1].filename).parts:
+            break
+        error = error.__cause__
     return error
 
 
@@ -53,8 +69,8 @@ def _find_error_place(error: BaseException) -> str:
 def find_own_place(error: BaseException) -> str:
     """Return the last line of somebody's own that an error has come through, with its file; empty if none is."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename[0] != "<" and _is_user_file(Path(frame.filename))]
-    return _name_places(own[-1:])
+    user_frames = [frame for frame in frames if frame.filename[0] != "<" and _is_user_file(Path(frame.filename))]
+    return _name_places(user_frames[-1:])
 
 
 def _name_places(frames: Sequence[traceback.FrameSummary]) -> str:
@@ -63,5 +79,5 @@ def _name_places(frames: Sequence[traceback.FrameSummary]) -> str:
 
 def _is_user_file(file: Path) -> bool:
     """Whether a file is neither Python's, nor installed, nor ours."""
-    others = [*OURS, Path(traceback.__file__).parent]
-    return INSTALLED.isdisjoint(file.parts) and not any(map(file.is_relative_to, others))
+    foreign_folders = [*_OWN_FOLDERS, Path(traceback.__file__).parent]
+    return INSTALLATION_FOLDERS.isdisjoint(file.parts) and not any(map(file.is_relative_to, foreign_folders))

@@ -9,10 +9,10 @@ from typing import Any
 
 from rlcredit.config.strict_yaml import read_text_file, shorten_name
 
-LONGEST = 2**28
+MAX_STORED_BYTES = 2**28
 """Bytes of a stored file: more than a million questions with sixteen verdicts each."""
 
-LARGEST = 2**63
+MAX_STORED_INTEGER = 2**63
 """From here on a whole number fits in no table and in no float."""
 
 Shape = Any
@@ -46,7 +46,7 @@ TEXT_OR_NULL = (str, type(None))
 
 
 def read_stored_json(path: Path, shape: Shape, repair: str) -> Any:
-    """Return what a JSON file holds.
+    """Return the content of a JSON file.
 
     Args:
         path: Path of the file.
@@ -62,7 +62,7 @@ def read_stored_json(path: Path, shape: Shape, repair: str) -> Any:
         rlcredit.config.strict_yaml.UnreadableError: nowhere.json: there is no such file.
 
     """
-    text = read_text_file(path, LONGEST)
+    text = read_text_file(path, MAX_STORED_BYTES)
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -76,7 +76,7 @@ def read_stored_json(path: Path, shape: Shape, repair: str) -> Any:
 
 
 def find_shape_mismatch(value: Any, shape: Shape, place: str = "") -> str | None:
-    """Say where a value does not have its shape; None if it has.
+    """Name the place at which a value does not have its shape; None if there is none.
 
     Example:
         >>> find_shape_mismatch({"cells": {"a": {"seconds": "1"}}}, {"cells": {str: {"seconds?": float}}})
@@ -97,7 +97,7 @@ def find_shape_mismatch(value: Any, shape: Shape, place: str = "") -> str | None
     kinds = (*types, int) if float in types else types
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in types):
         return _explain_wrong_type(value, place, " or ".join(_NAMES[kind] for kind in types))
-    if isinstance(value, int) and abs(value) >= LARGEST:
+    if isinstance(value, int) and abs(value) >= MAX_STORED_INTEGER:
         return f"{place or 'its content'} is a number of {value.bit_length()} bits"
     return None
 
@@ -105,14 +105,14 @@ def find_shape_mismatch(value: Any, shape: Shape, place: str = "") -> str | None
 def _find_mapping_mismatch(value: Any, shape: dict[Any, Shape], place: str) -> str | None:
     if not isinstance(value, dict):
         return _explain_wrong_type(value, place, "a mapping")
-    every = dict.fromkeys(value, shape[str]) if str in shape else {}
-    wanted = {**every, **{key.removesuffix("?"): inner for key, inner in shape.items() if key is not str}}
-    for key, inner in wanted.items():
-        where = f"{place}.{key}".lstrip(".")
+    common_shapes = dict.fromkeys(value, shape[str]) if str in shape else {}
+    shapes = {**common_shapes, **{key.removesuffix("?"): inner for key, inner in shape.items() if key is not str}}
+    for key, inner in shapes.items():
+        inner_place = f"{place}.{key}".lstrip(".")
         if key not in value:
             if key in shape:
-                return f"{where} is missing"
-        elif problem := find_shape_mismatch(value[key], inner, where):
+                return f"{inner_place} is missing"
+        elif problem := find_shape_mismatch(value[key], inner, inner_place):
             return problem
     return None
 
@@ -121,8 +121,8 @@ _NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 _NAMES |= {type(None): "null", list: "a list"}
 
 
-def _explain_wrong_type(value: Any, place: str, wanted: str) -> str:
-    return f"{place or 'its content'} is {shorten_repr(value)}, not {wanted}"
+def _explain_wrong_type(value: Any, place: str, expectation: str) -> str:
+    return f"{place or 'its content'} is {shorten_repr(value)}, not {expectation}"
 
 
 _BEGINNINGS = reprlib.Repr()
@@ -131,6 +131,6 @@ _BEGINNINGS.maxstring = _BEGINNINGS.maxlong = _BEGINNINGS.maxother = 200
 
 
 def shorten_repr(value: Any) -> str:
-    """Return what a message shows of a value, however deep or long it is."""
+    """Return a short text of a value for a message, however deep or long it is."""
     text = _BEGINNINGS.repr(value)
     return text if len(text) <= 60 else f"{text[:60]} .."

@@ -7,7 +7,7 @@ from typing import Any
 _AS_USER = re.compile(r"(?<=://)([^\s/?#@:\[]*):(?!\d{1,5}(?:[/?#\s]|$))\S+@")
 _AS_QUERY = re.compile(r"(?i)([?&;][\w.-]*(?:password|passwd|pwd|passphrase|secret|token|api_?key)=)[^&;\s'\"]+")
 
-REPAIR = (
+PASSWORD_REPAIR = (
     "holds a password, which files, logs and MLflow would show. Put it into MLFLOW_TRACKING_URI, and say --mlflow env."
 )
 
@@ -22,8 +22,8 @@ def redact_passwords(text: str) -> str:
         'http://host:5000/?token=***'
 
     """
-    hidden = _AS_USER.sub(r"\1:***@", text)
-    return _AS_QUERY.sub(r"\1***", hidden) if "://" in text else hidden
+    redacted_text = _AS_USER.sub(r"\1:***@", text)
+    return _AS_QUERY.sub(r"\1***", redacted_text) if "://" in text else redacted_text
 
 
 def refuse_passwords(config: Any, key: str = "") -> None:
@@ -38,7 +38,7 @@ def refuse_passwords(config: Any, key: str = "") -> None:
 
     """
     if isinstance(config, str) and redact_passwords(config) != config:
-        raise ValueError(f"{key}: the address {REPAIR}" if key else f"An address {REPAIR}")
+        raise ValueError(f"{key}: the address {PASSWORD_REPAIR}" if key else f"An address {PASSWORD_REPAIR}")
     if isinstance(config, Mapping):
         for name, value in config.items():
             refuse_passwords(str(name), key)

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import ModuleType
 
 from rlcredit.base.files import is_existing_file
-from rlcredit.config.module_source import CALLBACKS
+from rlcredit.config.module_source import CALLBACKS_PACKAGE
 
-PACKAGE = Path(__file__).parents[1]
+PACKAGE_FOLDER = Path(__file__).parents[1]
 
-CONFIGS = "configs"
+CONFIGS_FOLDER = "configs"
 
-ALIKE = 0.75
+_MIN_NAME_SIMILARITY = 0.75
 """From which similarity on one name is taken for another, misspelt."""
 
 
@@ -25,10 +25,10 @@ class _CallbacksFinder:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return where our package of this name is; None for every other name."""
-        if name != CALLBACKS:
+        """Return the place of our package of this name; None for every other name."""
+        if name != CALLBACKS_PACKAGE:
             return None
-        folder = PACKAGE.parent / CALLBACKS
+        folder = PACKAGE_FOLDER.parent / CALLBACKS_PACKAGE
         return spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
 
 
@@ -40,8 +40,8 @@ def prefer_own_callbacks() -> None:
 
 def find_configs_folder() -> Path:
     """Return the folder of the configurations that come with rlcredit: in the package, or beside it in a checkout."""
-    installed = PACKAGE / CONFIGS
-    return installed if installed.is_dir() else PACKAGE.parent / CONFIGS
+    folder = PACKAGE_FOLDER / CONFIGS_FOLDER
+    return folder if folder.is_dir() else PACKAGE_FOLDER.parent / CONFIGS_FOLDER
 
 
 def find_config_file(name: str) -> str:
@@ -60,8 +60,10 @@ def find_config_file(name: str) -> str:
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or is_existing_file(path):
         return name
-    inside = Path(*path.parts[1:]) if path.parts[:1] == (CONFIGS,) else path
-    return str(find_configs_folder() / inside) if is_existing_file(find_configs_folder() / inside) else name
+    relative_path = Path(*path.parts[1:]) if path.parts[:1] == (CONFIGS_FOLDER,) else path
+    return (
+        str(find_configs_folder() / relative_path) if is_existing_file(find_configs_folder() / relative_path) else name
+    )
 
 
 def find_declared_file(name: str, folder: Path | None) -> str:
@@ -75,7 +77,7 @@ def find_declared_file(name: str, folder: Path | None) -> str:
         folder: Folder of the declaration; None if it has none.
 
     """
-    if folder is None or Path(name).parts[:1] != (CONFIGS,) or is_existing_file(Path(find_config_file(name))):
+    if folder is None or Path(name).parts[:1] != (CONFIGS_FOLDER,) or is_existing_file(Path(find_config_file(name))):
         return name
     files = [
         file
@@ -93,14 +95,14 @@ def find_similar_config(name: str) -> str | None:
         ('configs/tasks/chain_sum_3_5.yaml', 'configs/tiny.yaml')
 
     """
-    shipped = sorted(find_configs_folder().rglob("*.yaml"), key=lambda file: len(file.parts))
-    known = {f"{CONFIGS}/{file.relative_to(find_configs_folder()).as_posix()}": file.stem for file in shipped}
-    known |= {file.name: file.stem for file in Path.cwd().glob("*.yaml")}
+    files = sorted(find_configs_folder().rglob("*.yaml"), key=lambda file: len(file.parts))
+    stems = {f"{CONFIGS_FOLDER}/{file.relative_to(find_configs_folder()).as_posix()}": file.stem for file in files}
+    stems |= {file.name: file.stem for file in Path.cwd().glob("*.yaml")}
     stem = Path(name).stem
-    same = [each for each, own in known.items() if own == stem]
-    close = difflib.get_close_matches(name, known, n=1, cutoff=ALIKE)
-    by_stem = difflib.get_close_matches(stem, known.values(), n=1, cutoff=ALIKE)
-    return next(iter([*same, *close, *(each for each, own in known.items() if own in by_stem)]), None)
+    matches = [path for path, path_stem in stems.items() if path_stem == stem]
+    close = difflib.get_close_matches(name, stems, n=1, cutoff=_MIN_NAME_SIMILARITY)
+    by_stem = difflib.get_close_matches(stem, stems.values(), n=1, cutoff=_MIN_NAME_SIMILARITY)
+    return next(iter([*matches, *close, *(path for path, path_stem in stems.items() if path_stem in by_stem)]), None)
 
 
 def resolve_config_flags(args: Sequence[str]) -> list[str]:
@@ -111,15 +113,15 @@ def resolve_config_flags(args: Sequence[str]) -> list[str]:
         ['fit', '--threads=2', '--config=nowhere.yaml']
 
     """
-    words, before = [], ""
+    words, previous = [], ""
     for word in args:
         flag, equals, value = word.partition("=")
         if flag in ("-c", "--config") and equals:
             word = f"{flag}={find_config_file(value)}"
-        elif before in ("-c", "--config"):
+        elif previous in ("-c", "--config"):
             word = find_config_file(word)
         words.append(word)
-        before = word
+        previous = word
     return words
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-MEMORY = 4
+TRIAL_MEMORY = 4
 """GiB that a trial may take, beyond what is taken already."""
 
 _NO_MEMORY = 3
@@ -18,7 +18,7 @@ _NO_MEMORY = 3
 
 
 def find_resource_excess(attempt: Callable[[], Any], seconds: float) -> str | None:
-    """Return what an attempt takes too much of, in words; None if it does not.
+    """Name the resource of which an attempt takes too much; None if there is none.
 
     It is made in a copy of this process, which the system ends in the middle of whatever library. What it returns or
     raises is lost: whoever makes it in earnest gets that.
@@ -41,7 +41,7 @@ def find_resource_excess(attempt: Callable[[], Any], seconds: float) -> str | No
     _, status = os.waitpid(copy, 0)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGALRM):
         return f"longer than {seconds:g} s"
-    return f"more than {MEMORY} GiB of memory" if status else None
+    return f"more than {TRIAL_MEMORY} GiB of memory" if status else None
 
 
 def _run_attempt_and_exit(attempt: Callable[[], Any], seconds: float) -> None:
@@ -55,7 +55,7 @@ def _run_attempt_and_exit(attempt: Callable[[], Any], seconds: float) -> None:
         os.dup2(nowhere, standard)
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        limit = pages * resource.getpagesize() + MEMORY * 2**30
+        limit = pages * resource.getpagesize() + TRIAL_MEMORY * 2**30
         with contextlib.suppress(OSError, ValueError):  # a lower limit is set already
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     status = 0

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from rlcredit.config.json_shapes import LONGEST, shorten_repr
+from rlcredit.config.json_shapes import MAX_STORED_BYTES, shorten_repr
 from rlcredit.config.strict_yaml import read_text_file, shorten_name
 
 Record = TypeVar("Record")
@@ -45,7 +45,7 @@ def read_stored_record(path: Path, kind: type[Record], repair: str) -> Record:
 
     """
     try:
-        return parse_record(read_text_file(path, LONGEST), kind)
+        return parse_record(read_text_file(path, MAX_STORED_BYTES), kind)
     except RecordError as error:
         raise ValueError(f"{shorten_name(path)} is damaged: {error}. {repair}") from None
 

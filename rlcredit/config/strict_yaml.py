@@ -11,14 +11,14 @@ from yaml.scanner import ScannerError
 from rlcredit.base.files import find_special_kind
 from rlcredit.config.paths import find_similar_config
 
-BYTES = 2**20
+MAX_CONFIG_BYTES = 2**20
 """Of a file; the largest configuration that a run writes has about eight thousand."""
-CONFIGS = ("", ".yaml", ".yml")
+_CONFIG_SUFFIXES = ("", ".yaml", ".yml")
 """How names of configurations end."""
-DEPTH = 40
-DIGITS = 60
+_MAX_DEPTH = 40
+_MAX_DIGITS = 60
 """Of a number; a double in full has seventeen."""
-NODES = 20_000
+_MAX_NODES = 20_000
 """With every alias counted at its full size."""
 
 
@@ -41,18 +41,18 @@ class StrictYAMLLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Count depth and size of the nodes before objects are constructed."""
         event, self._depth = self.peek_event(), self._depth + 1
-        where = f"line {event.start_mark.line + 1}"
-        if self._depth > DEPTH:
-            raise UnreadableError(f"{where}: nested more than {DEPTH} deep. Write it flatter.")
+        location = f"line {event.start_mark.line + 1}"
+        if self._depth > _MAX_DEPTH:
+            raise UnreadableError(f"{location}: nested more than {_MAX_DEPTH} deep. Write it flatter.")
         node = super().compose_node(parent, index)
         self._depth -= 1
         if node is None:
             return None
         if isinstance(event, yaml.AliasEvent) and id(node) not in self._sizes:
-            raise UnreadableError(f"{where}: an alias refers to a node that contains it. Write it out.")
+            raise UnreadableError(f"{location}: an alias refers to a node that contains it. Write it out.")
         size = self._sizes.setdefault(id(node), 1 + sum(self._sizes[id(child)] for child in _list_child_nodes(node)))
-        if size > NODES:
-            raise UnreadableError(f"{where}: more than {NODES:,} values, aliases written out. Shorten it.")
+        if size > _MAX_NODES:
+            raise UnreadableError(f"{location}: more than {_MAX_NODES:,} values, aliases written out. Shorten it.")
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -61,26 +61,28 @@ class StrictYAMLLoader(yaml.SafeLoader):
         for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             name = str(key.value)
             if name in names:
-                where = f"line {key.start_mark.line + 1}: {name} occurs twice"
-                raise UnreadableError(f"{where}; the second would replace the first. Rename or remove one.")
+                location = f"line {key.start_mark.line + 1}: {name} occurs twice"
+                raise UnreadableError(f"{location}; the second would replace the first. Rename or remove one.")
             names.add(name)
         return super().construct_mapping(node, deep)
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
         """Refuse numbers that YAML reads as nobody means them, and those of more digits than any number needs."""
-        text, where = str(node.value), f"line {node.start_mark.line + 1}"
+        text, location = str(node.value), f"line {node.start_mark.line + 1}"
         digits = sum(map(str.isalnum, text))
         if ":" in text:
             raise UnreadableError(
-                f"{where}: YAML reads {shorten_name(text)} as a number in base sixty. Put quotes around it."
+                f"{location}: YAML reads {shorten_name(text)} as a number in base sixty. Put quotes around it."
             )
-        if digits > DIGITS:
-            raise UnreadableError(f"{where}: a number of {digits:,} digits; none needs more than {DIGITS}. Shorten it.")
+        if digits > _MAX_DIGITS:
+            raise UnreadableError(
+                f"{location}: a number of {digits:,} digits; none needs more than {_MAX_DIGITS}. Shorten it."
+            )
         if node.tag.endswith(":float"):
             return self.construct_yaml_float(node)
         if text.lstrip("+-").replace("_", "").isdecimal() and text.lstrip("+-0_") != text.lstrip("+-") and digits > 1:
             raise UnreadableError(
-                f"{where}: YAML reads {text} in base eight. Leave out the zero, or put quotes around it."
+                f"{location}: YAML reads {text} in base eight. Leave out the zero, or put quotes around it."
             )
         return self.construct_yaml_int(node)
 
@@ -95,12 +97,13 @@ def _list_child_nodes(node: yaml.Node) -> list[yaml.Node]:
     return node.value if isinstance(node, yaml.SequenceNode) else []
 
 
-def parse_yaml(text: str, name: str = "") -> Any:
-    """Return what a YAML text says.
+def parse_yaml(text: str, name: str = "", loader: type[StrictYAMLLoader] = StrictYAMLLoader) -> Any:
+    """Return the content of a YAML text.
 
     Args:
         text: Text of a file or a flag.
         name: Name of the file or flag, for messages.
+        loader: Loader that reads it.
 
     Raises:
         UnreadableError: it is no YAML, repeats a key, or is larger or deeper than the limits.
@@ -111,10 +114,10 @@ def parse_yaml(text: str, name: str = "") -> Any:
 
     """
     prefix = f"{shorten_name(name)}: " if name else ""
-    if len(text) > BYTES:
-        raise UnreadableError(f"{prefix}more than {BYTES:,} characters, which no configuration needs.")
+    if len(text) > MAX_CONFIG_BYTES:
+        raise UnreadableError(f"{prefix}more than {MAX_CONFIG_BYTES:,} characters, which no configuration needs.")
     try:
-        return yaml.load(text, StrictYAMLLoader)  # a SafeLoader
+        return yaml.load(text, loader)  # a SafeLoader
     except UnreadableError as error:
         raise UnreadableError(f"{prefix}{error}") from None
     except yaml.MarkedYAMLError as error:
@@ -124,15 +127,19 @@ def parse_yaml(text: str, name: str = "") -> Any:
 
 
 def _explain_yaml_error(error: yaml.MarkedYAMLError) -> str:
-    """Say where a text stops to be YAML; entries that are not indented alike are the usual cause."""
+    """Name the place at which a text stops to be YAML; unequal indentation is the usual cause."""
     mark = error.problem_mark or error.context_mark
-    where = f"line {mark.line + 1}: " if mark else ""
-    sentence = f"{where}not YAML: {error.problem or error.context}."
-    aligned = isinstance(error, ParserError | ScannerError)
-    return f"{sentence} Indent the keys of one mapping, and the entries of one list, alike." if aligned else sentence
+    location = f"line {mark.line + 1}: " if mark else ""
+    sentence = f"{location}not YAML: {error.problem or error.context}."
+    is_indentation = isinstance(error, ParserError | ScannerError)
+    return (
+        f"{sentence} Indent the keys of one mapping, and the entries of one list, alike."
+        if is_indentation
+        else sentence
+    )
 
 
-def read_text_file(path: Path, limit: int = BYTES) -> str:
+def read_text_file(path: Path, limit: int = MAX_CONFIG_BYTES) -> str:
     """Return the text of a file.
 
     Raises:
@@ -148,10 +155,10 @@ def read_text_file(path: Path, limit: int = BYTES) -> str:
             content = file.read(limit + 1)
         text = content.decode("utf-8")
     except FileNotFoundError:
-        repair = "" if path.suffix not in CONFIGS else " Name one that there is."
-        meant = find_similar_config(str(path)) if repair else None
-        if meant:
-            repair = f" Did you mean {meant}?"
+        repair = "" if path.suffix not in _CONFIG_SUFFIXES else " Name one that there is."
+        suggestion = find_similar_config(str(path)) if repair else None
+        if suggestion:
+            repair = f" Did you mean {suggestion}?"
         raise UnreadableError(f"{shorten_name(path)}: there is no such file.{repair}") from None
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{shorten_name(path)}: not UTF-8 at byte {error.start}. Save it as UTF-8.") from None
@@ -164,7 +171,7 @@ def read_text_file(path: Path, limit: int = BYTES) -> str:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what a YAML file says.
+    """Return the content of a YAML file.
 
     Raises:
         UnreadableError: with the file, the line where there is one, and the repair.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.base.messages import warn_once
-from rlcredit.config.allowed_values import THREADS
+from rlcredit.config.allowed_values import MAX_THREADS
 from rlcredit.decoding.decoding_loop import DecodingForward, DrawnTokens, TokenSampler, decode_rows
 from rlcredit.decoding.engine import Decoder
 from rlcredit.decoding.fused_forward import FusedForward, find_fusion_obstacle
@@ -49,8 +49,8 @@ class InProcessEngine(Decoder):
     ) -> None:
         if decode_batch_size is not None and decode_batch_size < 1:
             raise ValueError(f"InProcessEngine expects decode_batch_size >= 1, got {decode_batch_size}.")
-        if threads is not None and not 1 <= threads <= THREADS:
-            raise ValueError(f"InProcessEngine expects 1 to {THREADS} threads, got {threads}.")
+        if threads is not None and not 1 <= threads <= MAX_THREADS:
+            raise ValueError(f"InProcessEngine expects 1 to {MAX_THREADS} threads, got {threads}.")
         self.decode_batch_size, self.threads, self.merge, self.fused = decode_batch_size, threads, merge, fused
         self._compared: dict[int, bool] = {}
 

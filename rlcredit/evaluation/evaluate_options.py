@@ -3,12 +3,12 @@
 import argparse
 
 from rlcredit.cli.shared_options import (
-    CHECKPOINT,
-    ENGINE,
+    CHECKPOINT_HELP,
+    ENGINE_HELP,
     add_machine_options,
     add_mlflow_options,
 )
-from rlcredit.config.allowed_values import SEEDS
+from rlcredit.config.allowed_values import SEED_COUNT
 from rlcredit.config.arguments import CommandParser, add_out_option, make_count_parser, parse_path
 
 ALL_QUESTIONS = "all"
@@ -75,7 +75,7 @@ def make_evaluation_parser() -> CommandParser:
 def _add_evaluated_policies(parser: CommandParser) -> None:
     policy = parser.add_argument_group("policies")
     for flag, help_text in (
-        ("ckpt_path", f"{CHECKPOINT}, or NAME=PATH"),
+        ("ckpt_path", f"{CHECKPOINT_HELP}, or NAME=PATH"),
         ("adapter", "adapters in PEFT's format, or NAME=PATH"),
     ):
         policy.add_argument(
@@ -121,7 +121,7 @@ def _add_drawing_options(parser: CommandParser) -> None:
     completions.add_argument(
         "--greedy", action="store_true", help="likeliest token each time; one completion per question"
     )
-    completions.add_argument("--engine", metavar="ENGINE", help=f"{ENGINE} (default: InProcessEngine)")
+    completions.add_argument("--engine", metavar="ENGINE", help=f"{ENGINE_HELP} (default: InProcessEngine)")
     completions.add_argument(
         "--max_tokens",
         type=make_count_parser(),
@@ -131,7 +131,7 @@ def _add_drawing_options(parser: CommandParser) -> None:
     )
     completions.add_argument(
         "--seed",
-        type=make_count_parser(0, SEEDS - 1),
+        type=make_count_parser(0, SEED_COUNT - 1),
         default=0,
         metavar="N",
         help="seed of the sampling noise, the same for every policy (default: 0)",

@@ -9,7 +9,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
 from rlcredit.base.lightning_private import read_datamodule
-from rlcredit.base.plot_style import ACCENT, MUTED, SECOND, create_figure, style_axes
+from rlcredit.base.plot_style import ACCENT_COLOUR, MUTED_COLOUR, SECOND_COLOUR, create_figure, style_axes
 from rlcredit.record.artifacts import find_run_folder, publish_file, warn_on_write_error
 from rlcredit.record.journal import read_journal_entries
 from rlcredit.tasks.task import Task
@@ -70,8 +70,8 @@ def draw_learning_curve(batches: Points, held_out: Mapping[str, Points], title: 
     figure = create_figure(7.2, 4.0)
     axes = figure.subplots()
     if batches:
-        axes.plot(*zip(*batches, strict=True), color=MUTED, linewidth=1, alpha=0.8, label="training batch")
-    colours = [ACCENT, SECOND, *(f"C{number}" for number in range(2, 10))]
+        axes.plot(*zip(*batches, strict=True), color=MUTED_COLOUR, linewidth=1, alpha=0.8, label="training batch")
+    colours = [ACCENT_COLOUR, SECOND_COLOUR, *(f"C{number}" for number in range(2, 10))]
     for (name, points), colour in zip(held_out.items(), itertools.cycle(colours), strict=False):
         if not points:
             continue

@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from rlcredit.base.plot_style import ACCENT, GRID, INK, MUTED, SECOND, create_figure, style_axes
+from rlcredit.base.plot_style import (
+    ACCENT_COLOUR,
+    GRID_COLOUR,
+    INK_COLOUR,
+    MUTED_COLOUR,
+    SECOND_COLOUR,
+    create_figure,
+    style_axes,
+)
 from rlcredit.campaign.declaration import ComparisonFamily
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.condition_summary import estimate_over_runs
@@ -14,7 +22,7 @@ from rlcredit.report.evidence import CampaignEvidence, FinishedRun
 from rlcredit.report.report_tables import label_metric
 from rlcredit.report.training_curves import SHARE_METRICS, TRAINING_METRICS, Curve
 
-_LINE_COLOURS = (INK, ACCENT, SECOND, "#2b8a3e", "#9c36b5", "#e8890c", "#0b7285", "#c2255c")
+_LINE_COLOURS = (INK_COLOUR, ACCENT_COLOUR, SECOND_COLOUR, "#2b8a3e", "#9c36b5", "#e8890c", "#0b7285", "#c2255c")
 """One per condition of a family, the baseline's first; beyond eight they repeat."""
 
 _PICTURE_WIDTH, _PICTURE_DPI = 4.8, 160
@@ -31,12 +39,12 @@ def draw_forest_plot(comparisons: Sequence[ConditionComparison], margin: float, 
     """
     figure = create_figure(_PICTURE_WIDTH, 0.9 + 0.42 * len(comparisons))
     axes = figure.subplots()
-    axes.axvspan(-100 * margin, 100 * margin, color=GRID, alpha=0.7, linewidth=0)
-    axes.axvline(0, color=MUTED, linewidth=1)
+    axes.axvspan(-100 * margin, 100 * margin, color=GRID_COLOUR, alpha=0.7, linewidth=0)
+    axes.axvline(0, color=MUTED_COLOUR, linewidth=1)
     for row, comparison in enumerate(comparisons):
-        colour = {"better": "#2b8a3e", "worse": ACCENT}.get(comparison.verdict, INK)
+        colour = {"better": "#2b8a3e", "worse": ACCENT_COLOUR}.get(comparison.verdict, INK_COLOUR)
         points = 100 * comparison.differences
-        axes.plot(points, np.full(len(points), row + 0.22), "|", color=MUTED, markersize=5)
+        axes.plot(points, np.full(len(points), row + 0.22), "|", color=MUTED_COLOUR, markersize=5)
         if comparison.interval:
             axes.plot([100 * end for end in comparison.interval[:2]], [row, row], color=colour, linewidth=1.8)
         if comparison.mean_difference is not None:

@@ -11,7 +11,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from rlcredit.base.exit_status import EngineUnavailable
-from rlcredit.base.interrupts import ENDING, SignalInterrupt, await_retry, retry_swallowed
+from rlcredit.base.interrupts import ENDING_SIGNALS, SignalInterrupt, await_retry, retry_swallowed
 from rlcredit.formulas.distributed import has_other_processes, sum_over_processes
 from rlcredit.outputs.checkpoints import Checkpoints
 from rlcredit.training.module import PolicyModule
@@ -20,7 +20,7 @@ from rlcredit.training.step_state import Phase
 GRACE_SECONDS = 20.0
 """Seconds that a step or an evaluation may go on after a signal; schedulers kill after thirty."""
 
-_HANDLED_SIGNALS = (*ENDING, signal.SIGUSR1)
+_HANDLED_SIGNALS = (*ENDING_SIGNALS, signal.SIGUSR1)
 
 
 class SignalHandler:

@@ -14,7 +14,7 @@ from rlcredit.config import strict_yaml
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.class_paths import import_class_path, patch_jsonargparse
 from rlcredit.config.config_expansion import expand_call_forms
-from rlcredit.config.error_messages import MARK
+from rlcredit.config.error_messages import REFUSAL_MARK
 from rlcredit.config.paths import find_config_file
 from rlcredit.tasks.task import Task
 
@@ -74,8 +74,8 @@ def _find_task_class(name: str) -> type[Task]:
 
 def _explain_parser_error(message: str, name: str, arguments: dict[str, Any]) -> str:
     """Return a parser's error in plain words, or the task's own message."""
-    if MARK in message:
-        return f"data.class_path: {message.partition(MARK)[2].splitlines()[0]}"
+    if REFUSAL_MARK in message:
+        return f"data.class_path: {message.partition(REFUSAL_MARK)[2].splitlines()[0]}"
     if match := _UNKNOWN.search(message):
         parameters = sorted(set(_list_task_parameters(_find_task_class(name))))
         close = difflib.get_close_matches(match[1], parameters, n=1)

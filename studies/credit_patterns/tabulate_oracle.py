@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rlcredit.base.plot_style import ACCENT, INK, MUTED, SECOND, create_figure, style_axes
+from rlcredit.base.plot_style import ACCENT_COLOUR, INK_COLOUR, MUTED_COLOUR, SECOND_COLOUR, create_figure, style_axes
 from rlcredit.pages.tables import Table
 from studies import csv_rows
 from studies.mlflow_metrics import LoggedMetric, read_logged_metrics
@@ -31,7 +31,7 @@ OPPOSITE = ("opposite", "good_punished", "bad_rewarded")
 PARTS = ("", *(f"_{part}_of_4" for part in range(1, 5)))
 GENERAL = ("value", "fork_fraction", "credit_square", "error_square", "decoded_tokens")
 NAMES = {"predictive_variance": "p(1-p)", "planning": "planning mask", "random": "chance"}
-COLOURS = {"surprisal": ACCENT, "entropy": SECOND, "random": MUTED}
+COLOURS = {"surprisal": ACCENT_COLOUR, "entropy": SECOND_COLOUR, "random": MUTED_COLOUR}
 
 Curves = dict[str, dict[int, list[float]]]
 """Values of every seed by quantity and step."""
@@ -109,7 +109,7 @@ def draw_oracle_curves(histories: Curves, path: Path) -> None:
         for name in rank_measured_signals(histories, kind):
             values = np.array(list(histories[f"{name}_{kind}"].values()))
             signal = name in {"surprisal", "entropy", "predictive_variance", "planning", "random"}
-            colour, dashes = COLOURS.get(name, INK), "-" if signal else (0, (4, 2))
+            colour, dashes = COLOURS.get(name, INK_COLOUR), "-" if signal else (0, (4, 2))
             axes.fill_between(steps, values.min(1), values.max(1), color=colour, alpha=0.10, linewidth=0)
             axes.plot(steps, values.mean(1), color=colour, linestyle=dashes, linewidth=1.8 if name in COLOURS else 1.1)
             label = NAMES.get(name, name if signal else f"credit after {name}")

@@ -15,7 +15,7 @@ from jsonargparse import ArgumentParser
 from lightning.pytorch import Callback
 
 from callbacks import StackWarning, check_stack
-from rlcredit.cli.application import ROOTS
+from rlcredit.cli.application import CONFIG_ROOTS
 from rlcredit.cli.explain import render_call as explain_call
 from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.code_fingerprint import walk_config_texts
@@ -57,7 +57,7 @@ def condition(path: Path):
 @pytest.mark.parametrize("path", CASES)
 def test_the_call_form_means_the_same_as_class_path_and_init_args(path):
     content = yaml.safe_load(path.read_text())
-    full = expand_call_forms(content, ROOTS)
+    full = expand_call_forms(content, CONFIG_ROOTS)
     parser = make_parser()
     assert "(" not in str([each for _, each in walk_config_texts(full)])
     assert parser.parse_object(content) == parser.parse_object(full)

@@ -7,14 +7,14 @@ import sys
 import pytest
 
 from rlcredit.__main__ import main
-from rlcredit.base.interrupts import ENDING, SignalInterrupt
+from rlcredit.base.interrupts import ENDING_SIGNALS, SignalInterrupt
 from rlcredit.cli.commands import COMMANDS
 
 
 @pytest.fixture(autouse=True)
 def handlers():
     """The handlers of the tests' process, which ``main`` leaves ignoring signals, as if the process ended with it."""
-    before = {number: signal.getsignal(number) for number in ENDING}
+    before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
     yield before
     for number, handler in before.items():
         signal.signal(number, handler)

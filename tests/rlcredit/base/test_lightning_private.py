@@ -143,9 +143,11 @@ def test_a_deferred_checkpoint_is_written_linked_and_removed_as_its_class_says(t
 def run_cli(cli, monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["test"])
     trainer = {"logger": False, "enable_progress_bar": False}
+    settings = dict(argument.removeprefix("--").split("=") for argument in arguments)
+    words = {"command": "fit", "values": settings} if issubclass(cli, OpenCLI) else {"args": ["fit", *arguments]}
     return cli(
         Widened,
-        args=["fit", *arguments],
+        **words,
         trainer_defaults=trainer,
         save_config_callback=None,
         seed_everything_default=0,

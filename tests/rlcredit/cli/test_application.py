@@ -98,7 +98,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ),
         (
             "trainer: {callbacks: [GRPO, GRRPO]}",
-            "trainer.callbacks: no class `GRRPO`. Did you mean `GRPO`? `rlcredit list` ",
+            "trainer.callbacks[1]: no class `GRRPO`. Did you mean `GRPO`? `rlcredit list` ",
         ),
         (
             "trainer: {max_stepz: 3}",
@@ -115,7 +115,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ),
         (
             "data: {init_rgs: {name: chain_sum}}",
-            "data.init_rgs: `ReasoningGym` has no parameter `init_rgs`. Did you mean `init_args`? docs/reference",
+            "data.init_args.init_rgs: `ReasoningGym` has no parameter `init_rgs`. Did you mean `init_args`? docs",
         ),
         (
             "trainer: {callbacks: [{class_path: GTPO, init_agrs: {beta: 0.5}}]}",
@@ -196,7 +196,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
             "trainer: {callbacks: ['GTPO(beta=1, beta=2)']}",
             "trainer.callbacks[0]: GTPO.beta is given twice.",
         ),
-        ("trainer: {callbacks: [GTOP(beta=1)]}", "trainer.callbacks: no class `GTOP`. Did you mean `GTPO`?"),
+        ("trainer: {callbacks: [GTOP(beta=1)]}", "trainer.callbacks[0]: no class `GTOP`. Did you mean `GTPO`?"),
         (
             "trainer:\n  callbacks:\n    - Delight(eta={share: 0.5})\n",
             "trainer.callbacks[0]: YAML reads `Delight(eta",
@@ -255,7 +255,7 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
             "--model.temperature: no such option. Did you mean `--model.sampling.temperature` or "
             "`--model.validation.temperature`?",
         ),
-        (["--model.optimizer.lr=fast"], "model.optimizer.lr: expected a number, got 'fast'."),
+        (["--model.optimizer.lr=fast"], "model.optimizer.init_args.lr: expected a number, got 'fast'."),
         (["--treads=2"], "--treads: no such option. Did you mean `--threads`?"),
         (["--nothing.like.it=2"], "--nothing.like.it: no such option."),
         (["--config=nowhere.yaml"], "nowhere.yaml: there is no such file."),
@@ -271,7 +271,7 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
         (["--data=Records"], "data.init_args.path: missing, and Records needs it."),
         (
             ["--data=Records", "--data.path=q.jsonl", "--data.answers=some"],
-            "data.answers: expected any or all, got some",
+            "data.init_args.answers: expected any or all, got 'some'.",
         ),
         (["--data=sums.csv"], "data: sums.csv is a table, no task. Say --data Records --data.init_args.path sums.csv"),
         (["--data=Records", "--data.path=q.jsonl"], "data: q.jsonl cannot be read (No such file or directory)."),

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from rlcredit.cli.completion_printer import SHADES, CompletionPrinter, is_colour_wanted
+from rlcredit.cli.completion_printer import SHADE_CODES, CompletionPrinter, is_colour_wanted
 from rlcredit.cli.sampled_completions import Completion
 from rlcredit.verification.verifiers import Verdict
 
@@ -48,7 +48,7 @@ def test_with_colours_only_colours_are_added_and_none_runs_over_a_line_end():
     terminal = CompletionPrinter(colour=True, columns=100)
     text = terminal.render_text(ANSWER)
     assert re.sub(r"\x1b\[[\d;]*m", "", text) == "4+3\n=7"
-    assert f"{SHADES[2]}+3\x1b[0m\n{SHADES[4]}=7\x1b[0m" in text
+    assert f"{SHADE_CODES[2]}+3\x1b[0m\n{SHADE_CODES[4]}=7\x1b[0m" in text
     assert text.startswith("4")
     table = "\n".join(terminal.render_table(ANSWER))
     assert re.sub(r"\x1b\[[\d;]*m", "", table) == "\n".join(plain().render_table(ANSWER))

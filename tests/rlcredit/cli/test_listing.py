@@ -1,5 +1,5 @@
 from rlcredit.cli import startup
-from rlcredit.cli.listing import WIDTH, list_sections, run_list_command
+from rlcredit.cli.listing import MAX_LINE_WIDTH, list_sections, run_list_command
 from rlcredit.config.paths import find_configs_folder
 from rlcredit.credit.catalogue import find_operator_classes
 
@@ -12,7 +12,7 @@ def test_everything_that_can_be_named_is_listed_with_a_sentence(capsys):
     for name in ("GSPO", "ReasoningGym", "Records", "sepa_paper/c1_grpo.yaml", "qwen3_4b.yaml", "tiny_smoke.yaml"):
         assert f"  {name} " in shown
     assert "  PolicyLoss" not in shown
-    assert max(map(len, shown.splitlines())) <= WIDTH
+    assert max(map(len, shown.splitlines())) <= MAX_LINE_WIDTH
     assert all(text for _, rows in list_sections() for _, text in rows)
 
 

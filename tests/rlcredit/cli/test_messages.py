@@ -1,6 +1,7 @@
 """Messages of many wrong configurations, held to one rule: key, value, place and repair, on one line that is read."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,8 @@ WRONG_FILES = [
     ("trainer:\ncallbacks: [GRPO]\n", "trainer", "empty"),
     ("trainer: {max_steps: 1, max_steps: 2}\n", "wrong.yaml", "max_steps"),
     ("trainr: {max_steps: 3}\n", "trainr", "`trainer`"),
+    ("data: {class_path: ReasoningGym, init_arg: {name: gcd}}\n", "data.init_arg", "`init_args`"),
+    ("data: {class_path: ReasoningGym, init_args: [1]}\n", "data.init_args", "[1]"),
 ]
 """The content of a configuration file, the key that its message names, and the value or name in it."""
 
@@ -96,9 +99,57 @@ def test_a_wrong_flag_is_refused_with_key_value_and_repair_in_one_line(word, key
 
 
 @pytest.mark.parametrize(("text", "key", "value"), WRONG_FILES, ids=[text or "nothing" for text, _, _ in WRONG_FILES])
-def test_a_wrong_file_is_refused_with_key_value_and_repair_in_one_line(text, key, value, capsys, tmp_path):
-    (tmp_path / "wrong.yaml").write_text(text)
-    hold_to_the_rule(read_message(capsys, f"--config={tmp_path / 'wrong.yaml'}"), key, value)
+def test_a_wrong_file_is_refused_with_key_value_and_repair_in_one_line(text, key, value, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("wrong.yaml").write_text(text)
+    message = read_message(capsys, "--config=wrong.yaml")
+    hold_to_the_rule(message, key, value)
+    assert message.startswith("error: wrong.yaml:")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("trainer:\n  max_steps: ten\n", "wrong.yaml:2: trainer.max_steps: expected a whole number, got 'ten'."),
+        ("model:\n  loss: GSP\n", "wrong.yaml:2: model.loss: no class `GSP`. Did you mean `GSPO`?"),
+        (
+            "trainer:\n  callbacks:\n    - GRPO\n    - GTPO(beta=x)\n",
+            "wrong.yaml:4: trainer.callbacks[1].init_args.beta: ",
+        ),
+        (
+            "trainer:\n  callbacks+:\n    - GTPO(beta=x)\n",
+            "wrong.yaml:3: trainer.callbacks[1].init_args.beta: expected",
+        ),
+        (
+            "trainer:\n  callbacks:\n    - GRPO\n    - GTPO(0.2)\n",
+            "wrong.yaml:4: trainer.callbacks[1]: `0.2` has no name.",
+        ),
+        ("trainer:\n  callbacks:\n    - GTPO(beta=-1)\n", "wrong.yaml:3: GTPO expects beta >= 0, got -1"),
+        (
+            "data:\n  init_args:\n    prompts_per_step: 0\n",
+            "wrong.yaml:3: data.prompts_per_step: expected a number from 1",
+        ),
+        ("seed_everything: 1\nthreads: 0\n", "wrong.yaml:2: threads: expected a number from 1 to 1024"),
+        (
+            "model:\n  sampling:\n    temperature: 0\n",
+            "wrong.yaml:3: model.sampling.temperature: expected a number above",
+        ),
+        ("model:\n  loss: os.getcwd\n", "wrong.yaml:2: model.loss: `os.getcwd` is Python's own;"),
+        ("data.init_args.nam: x\n", "wrong.yaml:1: data.init_args.nam: `ReasoningGym` has no parameter `nam`."),
+    ],
+    ids=lambda text: text,
+)
+def test_a_wrong_value_in_a_file_is_named_with_its_line(text, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("wrong.yaml").write_text(text)
+    assert read_message(capsys, "--config=wrong.yaml").startswith(f"error: {message}")
+
+
+def test_a_flag_that_replaces_a_value_of_a_file_names_itself(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("right.yaml").write_text("trainer: {max_steps: 3}\n")
+    message = read_message(capsys, "--config=right.yaml", "--trainer.max_steps=ten")
+    assert message == "error: trainer.max_steps: expected a whole number, got 'ten'.\n"
 
 
 def test_blanks_around_names_are_left_out(capsys, tmp_path):

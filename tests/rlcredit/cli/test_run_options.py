@@ -5,9 +5,14 @@ import re
 
 import pytest
 
-from rlcredit.cli.run_options import LINKED, SECTIONS, make_explain_parser, make_fit_parser, make_validate_parser
+from rlcredit.cli.run_options import (
+    LINKED_PARAMETERS,
+    OPTION_SECTIONS,
+    make_explain_parser,
+    make_fit_parser,
+    make_validate_parser,
+)
 from rlcredit.cli.source_options import read_class_parameters
-from rlcredit.config.jsonargparse_patches import list_options
 
 OWN = {"--out", "--mlflow", "-h", "--help", "--print_config"}
 """What is said in other words to the parser of Lightning, or asked of every parser."""
@@ -31,7 +36,9 @@ def parsers():
 
     class Described(CreditCLI):
         def parse_arguments(self, parser, args):
-            found[name] = set(list_options(self.get_subcommand_parser(name)))
+            found[name] = {
+                option for action in self.get_subcommand_parser(name)._actions for option in action.option_strings
+            }
             raise StoppedError
 
     for name in ("fit", "validate", "explain"):
@@ -53,11 +60,11 @@ def test_the_help_has_the_options_of_the_parser_and_no_others(name, make_parser,
     assert left_out <= {"--print_config", "--ckpt_path", "--verbose"}
 
 
-@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("section", OPTION_SECTIONS)
 def test_parameters_read_from_the_source_are_those_of_the_class(section):
     import inspect
 
-    _, module, name = SECTIONS[section]
+    _, module, name = OPTION_SECTIONS[section]
     parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters
     named = [each.name for each in parameters.values() if each.kind is not each.VAR_KEYWORD]
     assert [each.name for each in read_class_parameters(module, name)] == named
@@ -72,4 +79,4 @@ def test_options_of_rlcredit_stand_before_those_of_lightning():
 
 def test_what_the_seed_of_a_run_sets_is_no_option():
     options = {option for action in make_fit_parser()._actions for option in action.option_strings}
-    assert not {f"--model.{name}" for name in LINKED} & options
+    assert not {f"--model.{name}" for name in LINKED_PARAMETERS} & options

@@ -1,18 +1,24 @@
 """Nothing that a configuration names runs because it is named: every place, five payloads, two commands by turns."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jsonargparse import ArgumentError, ArgumentParser
+from lightning.pytorch import Callback
 
 from rlcredit.cli.application import run_lightning_command
-from rlcredit.config import class_paths, jsonargparse_patches
-from rlcredit.config.class_paths import ClassPathError, refuse_invalid_class_path
-from rlcredit.config.jsonargparse_patches import import_unchecked
+from rlcredit.config.class_paths import patch_jsonargparse, refuse_misplaced_class
 from tests.slow_cases import mark_others_slow
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
-EVIL = 'import pathlib\npathlib.Path("canary").touch()\nclass Bare: pass\ndef made(*args): return None\n'
+EVIL = """
+import pathlib
+class Bare:
+    def __init__(self, *args): pathlib.Path("canary").touch()
+def made(*args): pathlib.Path("canary").touch()
+"""
 HUB = 'import pathlib\npathlib.Path("canary").touch()\ndef found(*args): return None\n'
 OWN = """
 from callbacks import CreditOperator
@@ -70,8 +76,7 @@ def test_no_place_of_a_configuration_runs_what_it_names(capsys, number, place, p
         assert stop.value.code == 2, (name, said)
         assert said.startswith("error: ")
         assert said.count("\n") == 1, said
-    assert sorted(path.name for path in Path().iterdir()) == ["evil.py", "hubconf.py", "overlay.yaml"]
-    assert "evil" not in sys.modules
+    assert {path.name for path in Path().iterdir()} - {"__pycache__"} == {"evil.py", "hubconf.py", "overlay.yaml"}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,7 @@ def test_however_it_is_written(capsys, flags):
     assert stop.value.code == 2
     assert capsys.readouterr().err.startswith("error: ")
     assert not Path("canary").exists()
-    assert not {"evil", "antigravity"} & set(sys.modules)
+    assert "antigravity" not in sys.modules
 
 
 def test_operators_beside_the_configuration_are_found(capsys):
@@ -118,24 +123,24 @@ def test_operators_beside_the_configuration_are_found(capsys):
     ("path", "reason"),
     [
         ("os.path.join", "is Python's own"),
-        ("evil.Bare", "is derived from nothing that a configuration describes"),
-        ("evil.made", "is a function that does not say what it returns"),
-        ("evil.Missing", "is neither a class nor a function in the source of evil"),
-        ("evil.Bare.method", "is no class or function at the top of a module"),
+        ("evil.Bare", "is no `Callback`, and no function that says it returns one"),
+        ("evil.made", "is no `Callback`, and no function that says it returns one"),
+        ("evil.Missing", "is nothing that the module evil has"),
+        ("evil.Bare.method", "cannot be imported: there is no module `evil.Bare`"),
     ],
 )
 def test_a_refusal_says_why(path, reason):
-    with pytest.raises(ClassPathError, match=reason):
-        refuse_invalid_class_path(path)
+    with pytest.raises(ValueError, match=rf"^trainer\.callbacks\[0\]: `{path}` {reason}"):
+        refuse_misplaced_class([path], list[Callback], "trainer.callbacks")
+    assert not Path("canary").exists()
 
 
-def test_a_parser_that_imports_by_itself_is_noticed_at_the_start(monkeypatch):
-    monkeypatch.setattr(class_paths, "import_class_path", import_unchecked)
-    jsonargparse_patches._refuse_unpatched_import.cache_clear()
-    with pytest.raises(ValueError, match=r"jsonargparse 4\.\d+\.\d+ imports what a configuration names"):
-        class_paths.patch_jsonargparse()
-    monkeypatch.undo()
-    class_paths.patch_jsonargparse()
+def test_a_parser_imports_nothing_of_python_by_itself():
+    patch_jsonargparse()
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--named", type=Callable)
+    with pytest.raises(ArgumentError, match=r"Importing 'os\.getcwd' is not allowed"):
+        parser.parse_object({"named": "os.getcwd"})
 
 
 WRONG = {
@@ -158,7 +163,7 @@ def test_a_module_that_cannot_be_imported_is_told_with_its_exception_and_line(ca
         run_lightning_command(["explain", f"--config={TINY}", f"--trainer.callbacks=[GRPO, {name}.A]"])
     said = capsys.readouterr().err
     assert stop.value.code == 2
-    assert said.startswith(f"error: trainer.callbacks: `{name}.A` {message}")
+    assert said.startswith(f"error: trainer.callbacks[1]: `{name}.A` {message}")
     assert f"({name}.py, line " in said
     assert "rlcredit list" not in said
 
@@ -172,7 +177,7 @@ def test_a_misspelt_class_is_looked_for_in_its_module_and_a_missing_module_is_na
     }.items():
         with pytest.raises(SystemExit):
             run_lightning_command(["explain", f"--config={TINY}", f"--trainer.callbacks=[GRPO, {path}]"])
-        assert f"error: trainer.callbacks: `{path}` {message}" in (said := capsys.readouterr().err)
+        assert f"error: trainer.callbacks[1]: `{path}` {message}" in (said := capsys.readouterr().err)
         assert "Did you mean `Doubled`? Its classes: Doubled." in said or path.startswith("nowhere")
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from callbacks import GTPO
-from rlcredit.cli.application import ROOTS
+from rlcredit.cli.application import CONFIG_ROOTS
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.credit.catalogue import import_operators
@@ -29,7 +29,7 @@ def test_where_a_class_is_expected(place):
             return {key: write(value, entry) for key, value in node.items()}
         return [write(each, entry) for each in node] if isinstance(node, list) else entry if node == "%s" else node
 
-    expanded = expand_call_forms(write(place, "F(x=1)"), ROOTS)
+    expanded = expand_call_forms(write(place, "F(x=1)"), CONFIG_ROOTS)
     assert expanded == write(place, {"class_path": "F", "init_args": {"x": 1}})
 
 
@@ -45,19 +45,19 @@ def test_where_a_class_is_expected(place):
     ids=str,
 )
 def test_a_text_stays_a_text(content):
-    assert expand_call_forms(content, ROOTS) == content
+    assert expand_call_forms(content, CONFIG_ROOTS) == content
 
 
 def test_nested_entries_are_expanded_in_turn():
     content = {"model": {"loss": "KLPenalty(beta=0.1, loss=ClippedSurrogate(high=0.28))"}}
     inner = {"class_path": "ClippedSurrogate", "init_args": {"high": 0.28}}
     expected = {"class_path": "KLPenalty", "init_args": {"beta": 0.1, "loss": inner}}
-    assert expand_call_forms(content, ROOTS) == {"model": {"loss": expected}}
+    assert expand_call_forms(content, CONFIG_ROOTS) == {"model": {"loss": expected}}
 
 
 def test_a_mistake_is_named_by_its_place_and_the_parameter_of_the_class():
     assert GTPO.__name__ == "GTPO"
     with pytest.raises(CallFormError, match=r"^trainer.callbacks\[1\]: `0.1` has no name. Write GTPO\(beta=0.1\)."):
-        expand_call_forms({"trainer": {"callbacks": ["GRPO", "GTPO(0.1)"]}}, ROOTS)
+        expand_call_forms({"trainer": {"callbacks": ["GRPO", "GTPO(0.1)"]}}, CONFIG_ROOTS)
     with pytest.raises(CallFormError, match=r"^model.loss: YAML reads `GSPO\(x=\{a: ...` as a mapping. Inside "):
-        expand_call_forms({"model": {"loss": {"GSPO(x={a": "1})"}}}, ROOTS)
+        expand_call_forms({"model": {"loss": {"GSPO(x={a": "1})"}}}, CONFIG_ROOTS)

@@ -1,32 +1,17 @@
-"""What each replaced function of jsonargparse does, beside what jsonargparse does without it."""
+"""The one name that is replaced in jsonargparse, and what it writes without that; arguments that tasks share."""
 
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import jsonargparse._typehints as typehints
 import jsonargparse._util as util
 import pytest
-from jsonargparse import ArgumentError, ArgumentParser, get_loader, set_loader
-from jsonargparse._loaders_dumpers import get_loader_exceptions
 from jsonargparse._util import get_import_path
-from yaml import YAMLError
 
 import rlcredit
 from rlcredit.cli.application import run_lightning_command
-from rlcredit.config import jsonargparse_patches, strict_yaml
-from rlcredit.config.class_paths import import_class_path
-from rlcredit.config.jsonargparse_patches import (
-    find_declaring_class,
-    import_unchecked,
-    list_options,
-    patch_argument_carryover,
-    patch_call_form,
-    patch_class_import,
-    patch_written_class_paths,
-    patch_yaml_loader,
-)
+from rlcredit.config import jsonargparse_patches
+from rlcredit.config.class_paths import find_declaring_class
+from rlcredit.config.jsonargparse_patches import patch_written_class_paths
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym, Records, Task
 
@@ -106,68 +91,10 @@ def test_a_configuration_may_use_the_public_name(tmp_path, capsys):
 @pytest.fixture
 def unpatched(monkeypatch):
     """jsonargparse as it is without rlcredit; what commands have replaced comes back after the test."""
-    originals = jsonargparse_patches._Originals
-    monkeypatch.setattr(typehints, "import_object", originals.import_object)
-    monkeypatch.setattr(typehints, "discard_init_args_on_class_path_change", originals.discard)
-    monkeypatch.setattr(typehints, "adapt_subconfig_path", originals.adapt_path)
-    monkeypatch.setattr(util.resolved_import_paths, "get", originals.find_import_path)
-    before, errors = get_loader("yaml"), get_loader_exceptions("yaml")
-    set_loader("yaml", originals.load_yaml, exceptions=(YAMLError,))
-    yield
-    set_loader("yaml", before, exceptions=errors)
-
-
-def test_without_the_import_a_function_of_python_is_named_by_a_configuration(unpatched):
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--named", type=Callable)
-    assert parser.parse_object({"named": "os.getcwd"}).named is os.getcwd
-    patch_class_import(import_class_path)
-    with pytest.raises(ArgumentError, match="is Python's own"):
-        parser.parse_object({"named": "os.getcwd"})
-    assert import_unchecked("os.getcwd") is os.getcwd
-
-
-def test_without_the_loader_the_first_of_two_equal_keys_disappears(unpatched):
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--steps", type=int)
-    assert parser.parse_string("steps: 1\nsteps: 2").steps == 2
-    patch_yaml_loader(strict_yaml.parse_yaml, strict_yaml.UnreadableError)
-    with pytest.raises(ArgumentError, match="steps occurs twice"):
-        parser.parse_string("steps: 1\nsteps: 2")
-
-
-def test_without_the_carryover_an_argument_changes_its_meaning(unpatched):
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--data", type=Task)
-    arguments = ["--data=ReasoningGym", "--data.name=chain_sum", "--data=GSM8K"]
-    assert parser.parse_args(arguments).data.init_args.name == "chain_sum"
-    patch_argument_carryover(Task)
-    assert parser.parse_args(arguments).data.init_args.name == "main"
+    monkeypatch.setattr(util.resolved_import_paths, "get", jsonargparse_patches._find_import_path)
 
 
 def test_without_the_written_paths_a_public_name_replaces_the_room(unpatched):
     assert get_import_path(Sampling) == "rlcredit.Sampling"
     patch_written_class_paths()
     assert get_import_path(Sampling) == "rlcredit.decoding.sampling.Sampling"
-
-
-def test_the_options_of_a_parser_and_of_its_commands_are_listed():
-    parser, inner = ArgumentParser(), ArgumentParser()
-    inner.add_argument("--steps", type=int)
-    parser.add_argument("--seed", type=int)
-    parser.add_subcommands().add_subcommand("fit", inner)
-    assert {"--seed", "--steps"} <= set(list_options(parser))
-
-
-def test_without_the_call_form_an_entry_with_arguments_is_no_class(unpatched):
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--data", type=Task)
-    parser.add_argument("--text", type=str)
-    with pytest.raises(ArgumentError, match="Expected a dot import path"):
-        parser.parse_args(["--data=GSM8K(name=main)"])
-    patch_call_form()
-    parsed = parser.parse_args(["--data=GSM8K(name=socratic)", "--text=GSM8K(name=socratic)"])
-    assert parsed.data == parser.parse_object({"data": {"class_path": "GSM8K", "init_args": {"name": "socratic"}}}).data
-    assert parsed.text == "GSM8K(name=socratic)"
-    with pytest.raises(ArgumentError, match=r"GSM8K\.name is given twice"):
-        parser.parse_args(["--data=GSM8K(name=1, name=2)"])

@@ -8,7 +8,7 @@ import pytest
 from rlcredit.cli.application import run_lightning_command
 from rlcredit.config import paths as module
 from rlcredit.config.paths import (
-    PACKAGE,
+    PACKAGE_FOLDER,
     _CallbacksFinder,
     extend_import_path,
     find_config_file,
@@ -58,7 +58,7 @@ def test_anything_else_comes_back_as_it_is(name):
 
 def test_an_installed_package_has_its_own_configurations(tmp_path, monkeypatch):
     (tmp_path / "package" / "configs").mkdir(parents=True)
-    monkeypatch.setattr(module, "PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(module, "PACKAGE_FOLDER", tmp_path / "package")
     assert find_configs_folder() == tmp_path / "package" / "configs"
 
 
@@ -84,5 +84,5 @@ def test_folders_beside_configurations_come_last_and_only_those_that_are_named(t
 def test_callbacks_are_ours_whatever_the_working_directory_holds():
     spec = _CallbacksFinder.find_spec("callbacks")
     assert spec is not None
-    assert spec.origin == str(PACKAGE.parent / "callbacks" / "__init__.py")
+    assert spec.origin == str(PACKAGE_FOLDER.parent / "callbacks" / "__init__.py")
     assert _CallbacksFinder.find_spec("rlcredit.credit.operator") is None

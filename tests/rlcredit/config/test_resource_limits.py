@@ -33,7 +33,7 @@ def model(tmp_path):
     ("template", "excess"), [(LOOP, "longer than 0.3 s"), (GROWTH, "more than 1 GiB of memory")], ids=["loop", "growth"]
 )
 def test_a_template_that_takes_too_much_is_refused(model, monkeypatch, template, excess):
-    monkeypatch.setattr(resource_limits, "MEMORY", 1)
+    monkeypatch.setattr(resource_limits, "TRIAL_MEMORY", 1)
     monkeypatch.setattr(policy_checks, "TEMPLATE_SECONDS", 0.3 if template == LOOP else 60.0)
     with pytest.raises(ValueError, match=f"rendering a prompt for .*model' takes {excess}. Its chat template is at fa"):
         refuse_unloadable_policy(model(template))

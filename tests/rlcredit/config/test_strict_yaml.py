@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rlcredit.config.strict_yaml import BYTES, UnreadableError, parse_yaml, read_yaml
+from rlcredit.config.strict_yaml import MAX_CONFIG_BYTES, UnreadableError, parse_yaml, read_yaml
 
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi")
@@ -19,7 +19,7 @@ BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         ("&a [*a]", "an alias refers to a node that contains it"),
         ("[" * 5000 + "]" * 5000, "nested more than 40 deep"),
         ('{"a":' * 5000 + "1" + "}" * 5000, "nested more than 40 deep"),
-        ("x" * (BYTES + 1), "more than 1,048,576 characters"),
+        ("x" * (MAX_CONFIG_BYTES + 1), "more than 1,048,576 characters"),
         ("a: [1", "not YAML: "),
         ("a\0b", "not YAML: "),
         ("!!python/object/apply:os.system [touch canary]", "not YAML: "),
@@ -46,7 +46,7 @@ def test_a_text_that_is_no_configuration_is_refused_at_once(text, message):
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
-    (tmp_path / "long.yaml").write_bytes(b"#" * (BYTES + 1))
+    (tmp_path / "long.yaml").write_bytes(b"#" * (MAX_CONFIG_BYTES + 1))
     for name, message in {
         "latin.yaml": "latin.yaml: not UTF-8 at byte 9. Save it as UTF-8.",
         "long.yaml": "long.yaml: longer than 1,048,576 bytes.",

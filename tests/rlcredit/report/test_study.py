@@ -23,7 +23,9 @@ def test_all_comparisons_of_a_study_are_corrected_together(left):
     pairs = [*((campaigns[0], name) for name in OTHERS), (campaigns[1], "good")]
     raw = [stats.ttest_rel(campaign.values(name), campaign.values("base")).pvalue for campaign, name in pairs]
     assert [each.overall.p for each in compared] == pytest.approx(multipletests(raw, method="holm")[1], rel=1e-9)
-    assert [each.comparison.p for each in compared[:3]] == pytest.approx(multipletests(raw[:3], method="holm")[1], rel=1e-9)
+    assert [each.comparison.p for each in compared[:3]] == pytest.approx(
+        multipletests(raw[:3], method="holm")[1], rel=1e-9
+    )
     assert compared[3].comparison.p == pytest.approx(raw[3], rel=1e-9)
     assert all(each.overall.p >= each.comparison.p for each in compared)
 

@@ -1,0 +1,129 @@
+"""Files and flags become one mapping, and every value keeps its place."""
+
+import re
+
+import pytest
+
+from rlcredit.cli.application import CONFIG_ROOTS
+from rlcredit.config.reader import read_configuration
+from rlcredit.credit.catalogue import import_operators
+
+import_operators()
+
+
+def read(*words):
+    return read_configuration(["fit", *words], CONFIG_ROOTS).values
+
+
+def entry(name, /, **arguments):
+    return {"class_path": name, "init_args": arguments}
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        (["--threads=2", "--threads", "3"], {"threads": "3"}),
+        (
+            ["--config={trainer: {max_steps: 1e3, devices: 1}}", "--trainer.devices=2"],
+            {"trainer": {"max_steps": 1000.0, "devices": "2"}},
+        ),
+        (["--config={condition: 2026-11-27}"], {"condition": "2026-11-27"}),
+        (["--config={trainer.max_steps: 3}"], {"trainer": {"max_steps": 3}}),
+        (["--trainer.callbacks=[GRPO]", "--trainer.callbacks=[MaxRL]"], {"trainer": {"callbacks": ["MaxRL"]}}),
+        (
+            ["--trainer.callbacks=[GRPO]", "--trainer.callbacks+=GTPO(beta=0.2)"],
+            {"trainer": {"callbacks": ["GRPO", entry("GTPO", beta=0.2)]}},
+        ),
+        (
+            ["--config={trainer: {callbacks: GRPO}}", "--config={trainer: {callbacks+: [GTPO]}}"],
+            {"trainer": {"callbacks": ["GRPO", "GTPO"]}},
+        ),
+        (["--trainer.callbacks+=GRPO"], {"trainer": {"callbacks": ["GRPO"]}}),
+        (
+            ["--trainer.callbacks=[GRPO, GTPO]", "--trainer.callbacks.beta=0.3"],
+            {"trainer": {"callbacks": ["GRPO", entry("GTPO", beta="0.3")]}},
+        ),
+        (
+            ["--data=ReasoningGym(name=gcd)", "--data.prompts_per_step=4"],
+            {"data": entry("ReasoningGym", name="gcd", prompts_per_step="4")},
+        ),
+        (
+            ["--data=ReasoningGym(name=gcd, prompts_per_step=4)", "--data=GSM8K"],
+            {"data": entry("GSM8K", prompts_per_step=4)},
+        ),
+        (["--data=ReasoningGym(name=gcd)", "--data=ReasoningGym"], {"data": entry("ReasoningGym", name="gcd")}),
+        (
+            ["--data=ReasoningGym(config={a: 1, b: 2})", "--data.init_args.config={a: 3}"],
+            {"data": entry("ReasoningGym", config={"a": 3})},
+        ),
+        (
+            ["--data=ReasoningGym(config={a: 1, b: 2})", "--data.init_args.config.a=3"],
+            {"data": entry("ReasoningGym", config={"a": 3, "b": 2})},
+        ),
+        (
+            ["--model.optimizer=torch.optim.AdamW(lr=0.1, amsgrad=true)", "--model.optimizer=torch.optim.SGD"],
+            {"model": {"optimizer": entry("torch.optim.SGD", lr=0.1)}},
+        ),
+        (
+            ["--trainer.logger.init_args.tracking_uri=null"],
+            {"trainer": {"logger": {"init_args": {"tracking_uri": "null"}}}},
+        ),
+        (
+            ["--config={model: {policy: {path: tiny, lora: {rank: 8}}}}", "--model.policy.lora.rank=4"],
+            {"model": {"policy": {"path": "tiny", "lora": {"rank": "4"}}}},
+        ),
+    ],
+    ids=str,
+)
+def test_later_words_win(words, values):
+    assert read(*words) == values
+
+
+def test_a_file_stands_for_a_group_or_a_class(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "loss.yaml").write_text("KLPenalty(beta=0.1)")
+    (tmp_path / "folder" / "model.yaml").write_text("loss: loss.yaml")
+    assert read("--model=folder/model.yaml") == {"model": {"loss": entry("KLPenalty", beta=0.1)}}
+    with pytest.raises(ValueError, match=r"^nowhere\.yaml: there is no such file\."):
+        read("--model=nowhere.yaml")
+
+
+def test_an_alias_of_a_file_is_changed_at_one_place_alone():
+    values = read(
+        "--config={model: {sampling: &same {max_tokens: 8}, validation: *same}}", "--model.sampling.max_tokens=4"
+    )
+    assert values == {"model": {"sampling": {"max_tokens": "4"}, "validation": {"max_tokens": 8}}}
+
+
+def test_every_value_keeps_the_place_that_wrote_it_last(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.yaml").write_text(
+        "threads: 1\ntrainer:\n  max_steps: 3\n  callbacks:\n    - GRPO\n    - GTPO(beta=0.2)\n"
+    )
+    (tmp_path / "b.yaml").write_text("trainer:\n  callbacks+:\n    - MaxRL\n")
+    configuration = read_configuration(["fit", "--config=a.yaml", "--config=b.yaml", "--threads=2"], CONFIG_ROOTS)
+    places = {
+        ("threads",): "--threads",
+        ("trainer", "max_steps"): "a.yaml:3",
+        ("trainer", "callbacks", 1, "init_args", "beta"): "a.yaml:6",
+        ("trainer", "callbacks", 2): "b.yaml:3",
+        ("model", "loss"): "",
+    }
+    assert {path: configuration.find_origin(path) for path in places} == places
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["stray"], "stray: no such argument."),
+        (["--trainer.max_steps"], "--trainer.max_steps: its value is missing. Say it, as `--trainer.max_steps VALUE`."),
+        (["--print_confg"], "--print_confg: no such option. Did you mean `--print_config`?"),
+        (["--replace=yes"], "--replace: takes no value. Say `--replace` alone."),
+        (["--show_prompt"], "--show_prompt: an option of explain alone. Leave it out."),
+    ],
+    ids=str,
+)
+def test_a_word_that_is_no_flag_with_its_value_is_refused(words, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        read(*words)
