@@ -15,9 +15,9 @@ from rlcredit.cards import leaderboard
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_options import USUAL
 from rlcredit.cards.card_policies import list_policy_names
-from studies.leaderboard.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import SHIPPED, Row, keep_latest_rows, summarise_card, summarise_leaderboard
 from studies import csv_rows
+from studies.leaderboard.predictors import correlate_predictors, make_predictor_table
 
 PICTURE = Path(__file__).parents[1] / "pictures" / "leaderboard.png"
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from rlcredit.cards import leaderboard
-from studies.leaderboard.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import SHIPPED, rank_conditions, summarise_leaderboard
 from studies.csv_rows import read_csv_rows
+from studies.leaderboard.predictors import correlate_predictors, make_predictor_table
 from studies.numbers import Estimate, Rows, find_results, parse_estimate, require_claim
 
 

@@ -34,7 +34,6 @@ import torch
 from benchmarks import print_columns, write_measurements
 from lightning.pytorch import Callback, Trainer
 from model_shapes import PUBLISHED, make_random_model
-from rlcredit.preflight.step_memory import PROMPT
 from short_runs import make_unlogged_trainer
 from small_policies import save_as_policy
 from torch import Tensor
@@ -45,11 +44,9 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Samples, Sampling
-from rlcredit.policy.memory import BYTES, TRAINED, part_bytes
 from rlcredit.policy.model_loading import Precision, Quantization, load_tokenizer
 from rlcredit.policy.policy import LoRA, Policy
-from rlcredit.policy.policy_sizes import find_policy_sizes
-from rlcredit.preflight.memory import estimate_memory
+from rlcredit.preflight.memory import ASSUMED_PROMPT_TOKENS, estimate_memory
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
@@ -230,7 +227,7 @@ def write_questions(folder: Path, number: int) -> list[str]:
     policy.tokenizer = load_tokenizer(str(folder))
     for count in range(number):
         text = f"{count} "
-        while policy.encode_questions([text + "7 + "]).shape[1] <= PROMPT:
+        while policy.encode_questions([text + "7 + "]).shape[1] <= ASSUMED_PROMPT_TOKENS:
             text += "7 + "
         texts.append(text)
     return texts
@@ -284,13 +281,10 @@ def measure_run(run: Measured, folder: Path, device: str) -> dict[str, Any]:
     trainer, module, task, recorder = make_run(run, folder, device)
     found = estimate_memory(trainer, module, task)
     assert found is not None
-    parts = found.parts
-    sizes = find_policy_sizes(str(folder))
-    assert sizes is not None
-    assert sizes.architecture is not None
-    frozen = part_bytes(sizes.architecture, run.dtype, run.processes) if run.processes > 1 else parts.frozen
-    read = frozen + parts.adapter * BYTES["float32"] / TRAINED  # gradients and moments come with the first update
-    forecast = dict(zip(PHASES, (read, parts.held + parts.decoding, parts.held + parts.update), strict=True))
+    parts = found.way.forecast
+    decoding = parts.weights + parts.logits + parts.cache
+    update = parts.weights + parts.logits + parts.activations
+    forecast = dict(zip(PHASES, (parts.weights, decoding, update), strict=True))
     load_libraries(run, device)
     trainer.fit(module, task)
     phases = {phase: {"forecast": forecast[phase], "measured": recorder.peaks[phase]} for phase in PHASES}

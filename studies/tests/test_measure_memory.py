@@ -9,17 +9,18 @@ import pytest
 from small_policies import save_as_policy
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from rlcredit.preflight.step_memory import PROMPT
+from rlcredit.policy.memory import FORECAST_ERROR
+from rlcredit.preflight.memory import ASSUMED_PROMPT_TOKENS
 from studies.machinery import measure_memory
 from tests.small_runs import ROOT
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["update", "bfloat16"])
-def test_a_run_takes_what_is_forecast_within_ten_percent(name, tmp_path):
+def test_a_run_takes_its_forecast_within_thirty_percent(name, tmp_path):
     found = measure_memory.start_measurement(name, measure_memory.CPU_RUNS[name], tmp_path, "cpu", 1)
     for phase in measure_memory.PHASES:
-        assert found[phase]["forecast"] == pytest.approx(found[phase]["measured"], rel=0.1), phase
+        assert found[phase]["forecast"] == pytest.approx(found[phase]["measured"], rel=FORECAST_ERROR), phase
 
 
 def test_the_kept_measurements_are_of_the_runs_that_there_are():
@@ -32,7 +33,7 @@ def test_questions_differ_and_have_the_tokens_that_are_assumed(tmp_path):
     policy = save_as_policy(AutoModelForCausalLM.from_config(small_config()), tmp_path / "policy")
     texts = measure_memory.write_questions(tmp_path / "policy", 3)
     policy.load()
-    assert policy.encode_questions(texts).shape == (3, PROMPT)
+    assert policy.encode_questions(texts).shape == (3, ASSUMED_PROMPT_TOKENS)
     assert len(set(texts)) == 3
 
 
