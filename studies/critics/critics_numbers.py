@@ -277,8 +277,7 @@ def collect_all_collapses() -> dict[str, Any]:
     require_claim(
         (fallen, baseline_fallen) == (4, 0), "four runs of the guarded critic collapse, none of its baselines"
     )
-    p: Any
-    _, p = stats.fisher_exact([[fallen, runs - fallen], [baseline_fallen, baseline_runs - baseline_fallen]])
+    _, p = np.asarray(stats.fisher_exact([[fallen, runs - fallen], [baseline_fallen, baseline_runs - baseline_fallen]]))
     return {
         "fallen": fallen,
         "runs": runs,
