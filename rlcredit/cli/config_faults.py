@@ -154,7 +154,8 @@ class _FaultFinder:
 
     def _explain_unknown_name(self, path: KeyPath, owner: type | None, names: Sequence[str]) -> str:
         """Name the option, key or parameter that an unknown one may mean."""
-        origin, key, wrong = self.configuration.find_origin(path), _render_path(path), str(path[-1])
+        origin = self.configuration.find_origin(path)
+        key, root, wrong = _render_path(path), str(path[0]), str(path[-1])
         places = find_places_of_name(wrong, self.config, self.roots)
         is_short = origin == f"--{key}" and len(path) <= 2  # no argument of a class that may be replaced
         if is_short or origin.startswith(f"--{key}."):
@@ -162,7 +163,7 @@ class _FaultFinder:
         suggestion = _render_suggestion(find_closest_name(wrong, [*names, *ENTRY_KEYS] if owner else names))
         if relatives := self._find_related_classes(owner, wrong, path):
             verb = "has" if len(relatives) == 1 else "have"
-            suggestion = f" {', '.join(relatives)} {verb} one: --{path[0]} {relatives[-1]}."
+            suggestion = f" {', '.join(relatives)} {verb} one: --{root} {relatives[-1]}."
         elif not suggestion and places:
             suggestion = f" Did you mean {_render_alternatives(places)}?"
         elif not suggestion and owner is None:
