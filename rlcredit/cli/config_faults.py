@@ -18,6 +18,7 @@ from rlcredit.config.class_paths import (
     collect_argument_hints,
     find_expected_classes,
     flatten_union,
+    is_listed_class,
     list_parameter_names,
     load_named_class,
     walk_subclasses,
@@ -291,7 +292,9 @@ def _is_offered_class(cls: type) -> bool:
     """Whether a class is meant for configurations, and not just imported by chance."""
     packages = ("callbacks.", "rlcredit.losses", "rlcredit.tasks.", "torch.optim.")
     module, name = cls.__module__, cls.__name__
-    is_private = isabstract(cls) or name.startswith("_") or module == "torch.optim.swa_utils"
+    is_private = (
+        isabstract(cls) or not is_listed_class(cls) or name.startswith("_") or module == "torch.optim.swa_utils"
+    )
     return module.startswith(packages) and not is_private
 
 

@@ -259,6 +259,11 @@ def walk_subclasses(base: type) -> Iterator[type]:
         yield from walk_subclasses(cls)
 
 
+def is_listed_class(cls: type) -> bool:
+    """Return whether messages offer a class; configurations of recorded runs may name more."""
+    return vars(cls).get("is_listed", True)
+
+
 def list_parameter_names(cls: type) -> list[str]:
     """Return the parameters of a class, including those passed on to its bases."""
     names: dict[str, None] = {}

@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 
 from rlcredit.credit.alternatives import Alternatives, Credit, WeightedTokens
 from rlcredit.credit.continuations import Continuations
+from rlcredit.credit.rollout_file import UNSAVED_FIELDS, read_rollout_file, write_rollout_file
 from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.uncertainty import surprisal
@@ -335,17 +336,32 @@ class Rollout:
         return part
 
     def save(self, file: str | Path) -> None:
-        """Write the facts, and what operators have written; see :func:`rlcredit.credit.rollout_file.save_rollout`."""
-        from rlcredit.credit.rollout_file import save_rollout  # noqa: PLC0415  (it knows this class)
+        """Write the facts, the fields that operators have written, and the credit after each operator.
 
-        save_rollout(self, file)
+        Args:
+            file: File in the format of safetensors; it is replaced. Fields that need the policy are left out.
+
+        """
+        names = (FACT_FIELDS | (NEUTRAL_VALUES.keys() - self.unwritten)) - UNSAVED_FIELDS
+        write_rollout_file(file, {name: getattr(self, name) for name in sorted(names)}, self.trail)
 
     @staticmethod
     def load(file: str | Path) -> "Rollout":
-        """Return a rollout that was saved; see :func:`rlcredit.credit.rollout_file.load_rollout`."""
-        from rlcredit.credit.rollout_file import load_rollout  # noqa: PLC0415  (it knows this class)
+        """Return a rollout that was saved, on the CPU.
 
-        return load_rollout(file)
+        Raises:
+            ValueError: the file is no rollout.
+
+        """
+        fields, trail = read_rollout_file(file)
+        if strangers := sorted(fields.keys() - FACT_FIELDS - NEUTRAL_VALUES.keys()):
+            raise ValueError(f"{file} holds {strangers[0]}, which no rollout has. It was written by another version.")
+        rollout = Rollout(**{name: value for name, value in fields.items() if name in FACT_FIELDS})
+        for name in NEUTRAL_VALUES:  # in the order in which they are made of each other
+            if name in fields:
+                setattr(rollout, name, fields[name])
+        rollout.trail = trail
+        return rollout
 
     def copy_with_neutral_ledger(self) -> "Rollout":
         """Return the same facts with a neutral ledger; its tokens are counted apart."""

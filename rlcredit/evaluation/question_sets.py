@@ -13,7 +13,6 @@ from rlcredit.config.paths import find_config_file
 from rlcredit.evaluation.evaluate_options import ALL_QUESTIONS
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.task import Task
-from rlcredit.tasks.task_files import read_task
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,9 @@ def read_question_set(file: Path, questions: int | str | None = None, unsafe: bo
     overrides: dict[str, Any] = {"unsafe_scorers": True} if unsafe else {}
     if questions == ALL_QUESTIONS:
         overrides["validation_size"] = None
-    task = read_task(file, **overrides)
+    task = Task.read(file, **overrides)
     if isinstance(questions, int) and task.validation_size is not None and task.validation_size < questions:
-        task = read_task(file, **overrides, validation_size=questions)
+        task = Task.read(file, **overrides, validation_size=questions)
     try:
         task.setup("validate")
     except ValueError as error:

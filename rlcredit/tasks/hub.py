@@ -21,6 +21,8 @@ class HubDataset(Records):
 
     """
 
+    is_listed = False
+
     def __init__(
         self,
         path: str,
@@ -82,6 +84,8 @@ class MATH(HubDataset):
 
 class JSONL(Records):
     """``Records`` under a former name, which recorded runs and ledgers have in their configurations."""
+
+    is_listed = False
 
     def __init__(self, train: Path, validation: Path | None = None, **kwargs: Any) -> None:
         super().__init__(str(train), None if validation is None else str(validation), **kwargs)

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import LightningDataModule
@@ -24,6 +25,7 @@ from rlcredit.tasks.reference_checks import (
     write_reference_warning,
     write_unreadable_warning,
 )
+from rlcredit.tasks.task_files import read_task
 from rlcredit.verification.answer_formats import MARKED_FORMATS, AnswerFormat
 from rlcredit.verification.reward_calls import RewardCall
 from rlcredit.verification.reward_functions import RewardFunction, RewardSum, read_reward_functions
@@ -311,13 +313,16 @@ class Task(LightningDataModule):
         """Return the held-out examples, read without the others if the task can."""
         return self.examples()[1]
 
+    @staticmethod
+    def read(path: str | Path, /, **overrides: Any) -> "Task":
+        """Return the task that a file describes; see :func:`rlcredit.tasks.task_files.read_task`."""
+        return read_task(path, Task, **overrides)
+
     def _read_other_task(self, name: str, path: str) -> "Task":
         """Return the task whose held-out questions are asked under a name."""
-        from rlcredit.tasks.task_files import read_task  # noqa: PLC0415 (it reads tasks, of which this is the base)
-
         validate_folder_name("data.held_out", name)
         try:
-            return read_task(path, unsafe_scorers=self.unsafe_scorers, held_out=None)
+            return self.read(path, unsafe_scorers=self.unsafe_scorers, held_out=None)
         except ValueError as error:
             raise ValueError(f"data.held_out.{name}: {error}") from None
 

@@ -5,18 +5,18 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jsonargparse import ArgumentError, ArgumentParser
 
-from rlcredit import tasks
 from rlcredit.config import strict_yaml
 from rlcredit.config.call_form import CallFormError
-from rlcredit.config.class_paths import import_class_path, patch_jsonargparse
+from rlcredit.config.class_paths import import_class_path, is_listed_class, patch_jsonargparse, walk_subclasses
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.error_messages import REFUSAL_MARK
 from rlcredit.config.paths import find_config_file
-from rlcredit.tasks.task import Task
+
+TaskType = TypeVar("TaskType")
 
 TASK_ERRORS = (ArgumentError, ValueError, TypeError, LookupError, AttributeError, ImportError, OSError)
 """Errors that parsers and constructors of tasks raise for a wrong value."""
@@ -26,11 +26,12 @@ _REQUIRED = re.compile(r"are required: data\.(\w+)")
 _WRONG = re.compile(r"Parser key \"data\.(\w+)[\w.]*\":")
 
 
-def read_task(path: str | Path, /, **overrides: Any) -> Task:
+def read_task(path: str | Path, base: type[TaskType], /, **overrides: Any) -> TaskType:
     """Return the task that a file describes; its questions are not read yet.
 
     Args:
         path: Path of the file; one of those that come with rlcredit where the working directory has none.
+        base: Base class of tasks.
         overrides: Arguments of the task that replace those in the file.
 
     Raises:
@@ -41,7 +42,7 @@ def read_task(path: str | Path, /, **overrides: Any) -> Task:
     content = strict_yaml.read_yaml(Path(find_config_file(str(path))))
     file_name = strict_yaml.shorten_name(path)
     try:
-        content = expand_call_forms(content, {"data": Task})
+        content = expand_call_forms(content, {"data": base})
     except CallFormError as error:
         raise ValueError(f"{file_name}: {error}") from None
     if not isinstance(content, dict) or set(content) != {"data"} or not isinstance(content["data"], dict):
@@ -53,31 +54,31 @@ def read_task(path: str | Path, /, **overrides: Any) -> Task:
     if not isinstance(name, str) or not isinstance(arguments, dict) or set(entry) - {"class_path", "init_args"}:
         raise ValueError(f"{file_name}: data: expected class_path and init_args, got {', '.join(map(str, entry))}.")
     try:
-        cls = _find_task_class(name)
+        cls = _find_task_class(name, base)
         parser = ArgumentParser(exit_on_error=False)
         parser.add_class_arguments(cls, "data")
         namespace: Any = parser.parse_object({"data": {**arguments, **overrides}})
         return parser.instantiate_classes(namespace)["data"]
     except TASK_ERRORS as error:
-        raise ValueError(f"{file_name}: {_explain_parser_error(str(error), name, arguments)}") from None
+        raise ValueError(f"{file_name}: {_explain_parser_error(str(error), base, name, arguments)}") from None
 
 
-def _find_task_class(name: str) -> type[Task]:
+def _find_task_class(name: str, base: type[TaskType]) -> type[TaskType]:
     """Return the class of a class path: short for those of the project, dotted for any other."""
-    classes = {cls.__name__: cls for cls in _iterate_task_classes(Task) if not inspect.isabstract(cls)}
+    classes = {cls.__name__: cls for cls in walk_subclasses(base) if not inspect.isabstract(cls)}
     cls = classes.get(name) or (import_class_path(name) if "." in name else None)
-    if not (inspect.isclass(cls) and issubclass(cls, Task)):
-        names = sorted(classes.keys() & tasks.__all__)
+    if not (inspect.isclass(cls) and issubclass(cls, base)):
+        names = sorted(name for name, kind in classes.items() if is_listed_class(kind))
         raise ValueError(f"data.class_path: there is no task `{name}`. There are {', '.join(names)}.")
     return cls
 
 
-def _explain_parser_error(message: str, name: str, arguments: dict[str, Any]) -> str:
+def _explain_parser_error(message: str, base: type, name: str, arguments: dict[str, Any]) -> str:
     """Return a parser's error in plain words, or the task's own message."""
     if REFUSAL_MARK in message:
         return f"data.class_path: {message.partition(REFUSAL_MARK)[2].splitlines()[0]}"
     if match := _UNKNOWN.search(message):
-        parameters = sorted(set(_list_task_parameters(_find_task_class(name))))
+        parameters = sorted(set(_list_task_parameters(_find_task_class(name, base), base)))
         close = difflib.get_close_matches(match[1], parameters, n=1)
         suggestion = f" Did you mean `{close[0]}`?" if close else ""
         return (
@@ -90,14 +91,8 @@ def _explain_parser_error(message: str, name: str, arguments: dict[str, Any]) ->
     return " ".join(message.split())
 
 
-def _iterate_task_classes(base: type[Task]) -> Iterator[type[Task]]:
-    for cls in base.__subclasses__():
-        yield cls
-        yield from _iterate_task_classes(cls)
-
-
-def _list_task_parameters(cls: type[Task]) -> Iterator[str]:
+def _list_task_parameters(cls: type, base: type) -> Iterator[str]:
     """Yield the parameters of a class and those of the tasks that it is derived from."""
     for owner in cls.__mro__:
-        if issubclass(owner, Task) and "__init__" in vars(owner):
+        if issubclass(owner, base) and "__init__" in vars(owner):
             yield from (name for name in inspect.signature(owner.__init__).parameters if name not in ("self", "kwargs"))

@@ -6,7 +6,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 from rlcredit.tasks import GSM8K, Records
-from rlcredit.tasks.task_files import read_task
+from rlcredit.tasks.task import Task
 from rlcredit.verification.verifiers import Verdict
 from tests.slow_cases import mark_others_slow
 
@@ -97,7 +97,7 @@ def folder(tmp_path):
 
 def of(name, folder):
     """Return the task of a file, with a local copy in place of its repository."""
-    task = read_task(TASKS / f"{name}.yaml", path=folder(name), name=None, prompts_per_step=4)
+    task = Task.read(TASKS / f"{name}.yaml", path=folder(name), name=None, prompts_per_step=4)
     task.setup("fit" if task.train_split else "validate")
     return task
 
@@ -129,7 +129,7 @@ GENERATED = sorted(path.stem for path in TASKS.glob("*.yaml") if path.stem not i
 
 @pytest.mark.parametrize("name", mark_others_slow(GENERATED, fast=2))
 def test_a_task_file_of_reasoning_gym_asks_and_judges(name):
-    task = read_task(TASKS / f"{name}.yaml", validation_size=8)
+    task = Task.read(TASKS / f"{name}.yaml", validation_size=8)
     task.setup("validate")
     assert len(task.held_out_set) == 8
     right = [f"The answer is {example.answer}." for example in task.held_out_set]
@@ -149,7 +149,7 @@ def test_physical_answers_may_be_rounded(folder):
     "name", [name for name in SCHEMAS if name not in ("gsm8k", "math", "dapo_math_17k", "deepscaler")]
 )
 def test_what_is_only_held_out_cannot_be_trained_on(name, folder):
-    task = read_task(TASKS / f"{name}.yaml", path=folder(name), name=None)
+    task = Task.read(TASKS / f"{name}.yaml", path=folder(name), name=None)
     with pytest.raises(ValueError, match=r"nothing can be trained on them. Name it in data.init_args.held_out"):
         task.setup("fit")
 
@@ -168,23 +168,23 @@ def test_math_takes_its_subjects_in_turn(tmp_path):
         for subject in ("algebra", "geometry")
     )
     (tmp_path / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
-    task = read_task(TASKS / "math.yaml", path=str(tmp_path), name=["algebra", "geometry"], validation_size=2)
+    task = Task.read(TASKS / "math.yaml", path=str(tmp_path), name=["algebra", "geometry"], validation_size=2)
     assert [example.question for example in task.held_out_examples()] == ["algebra test 0", "geometry test 0"]
 
 
 def test_several_answers_are_one(tmp_path):
     Dataset.from_list([{"question": "roots?", "final_answer": ["$4$", "$6$"]}]).save_to_disk(tmp_path / "x")
-    task = read_task(TASKS / "olympiadbench.yaml", path=str(tmp_path / "x"), name=None)
+    task = Task.read(TASKS / "olympiadbench.yaml", path=str(tmp_path / "x"), name=None)
     (example,) = task.held_out_examples()
     assert example.answer == "$4$, $6$"
     assert task.judge([r"\boxed{6, 4}", r"\boxed{4}"], [example] * 2) == [Verdict.RIGHT, Verdict.WRONG]
 
 
 def test_arguments_replace_those_of_the_file():
-    task = read_task(str(TASKS / "aime_2024.yaml"), held_out_completions=8, unsafe_scorers=True)
+    task = Task.read(str(TASKS / "aime_2024.yaml"), held_out_completions=8, unsafe_scorers=True)
     assert isinstance(task, Records)
     assert (task.held_out_completions, task.unsafe_scorers, task.train_split) == (8, True, None)
-    assert isinstance(read_task(TASKS / "gsm8k.yaml"), GSM8K)
+    assert isinstance(Task.read(TASKS / "gsm8k.yaml"), GSM8K)
 
 
 @pytest.mark.parametrize(
@@ -217,11 +217,11 @@ def test_a_task_file_that_is_none_is_refused_in_one_sentence(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     Path("x.yaml").write_text(text)
     with pytest.raises(ValueError) as refused:  # noqa: PT011 (the message is compared below)
-        read_task("x.yaml")
+        Task.read("x.yaml")
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_a_task_file_that_is_not_there_is_named():
     with pytest.raises(ValueError, match=r"nowhere.yaml: there is no such file"):
-        read_task("nowhere.yaml")
+        Task.read("nowhere.yaml")
