@@ -75,20 +75,17 @@ class STARE(
     def assign(self, rollout: Rollout) -> Metrics:
         """Move the weights if they adapt, apply them, and log both and whether the gate was open."""
         low = pooled_mean_var(rollout.entropy, rollout.judged_mask)[0].item() < self.target
-        has_tokens = is_set_anywhere(
-            bool(rollout.judged_mask.any()), rollout.mask.device
-        )  # a batch without any verdict moves nothing
+        # A batch without any verdict moves nothing.
+        has_tokens = is_set_anywhere(bool(rollout.judged_mask.any()), rollout.mask.device)
         step = has_tokens * (self.adapt if low else -self.adapt)
         self.weight_up = min(max(1.0, self.weight_up + step), max(WEIGHT_CAPS[0], self.up))
         self.weight_down = (
             max(min(1.0, self.weight_down - step), min(WEIGHT_CAPS[1], self.down)) if self.down < 1 else 1.0
         )
         if low:
-            selection, weights = (
-                (rollout.signal, rollout.advantages, rollout.judged_mask),
-                (self.weight_up, self.weight_down),
-            )
-            rollout.advantages = rollout.advantages * stare_weights(*selection, self.share, *weights)
+            selection = (rollout.signal, rollout.advantages, rollout.judged_mask)
+            weights = stare_weights(*selection, self.share, self.weight_up, self.weight_down)
+            rollout.advantages = rollout.advantages * weights
         return {"open": float(low), "weight_up": self.weight_up, "weight_down": self.weight_down}
 
     def bound(self, limit: float, group_size: int) -> float:

@@ -16,6 +16,7 @@ from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import MLFLOW_FLAG, OUT_FLAG, resolve_run_words
 from rlcredit.config.class_paths import (
     collect_argument_hints,
+    explain_failed_class_path,
     find_expected_classes,
     flatten_union,
     is_listed_class,
@@ -262,7 +263,7 @@ def _find_item_hint(hint: Any) -> Any:
 def _explain_unknown_class(path: KeyPath, name: str, base: type | None) -> str:
     key = _render_path(path)
     if "." in name:
-        return f"{key}: no class `{name}`. Name one that can be imported."
+        return f"{key}: {explain_failed_class_path(name)}"
     names = sorted({cls.__name__ for cls in walk_subclasses(base) if _is_offered_class(cls)}) if base else []
     class_list = f" There are {', '.join(names)}; any other by its dotted path." if names else ""
     sentence = f"{key}: no class `{name}`.{_render_suggestion(find_closest_name(name, names))}"

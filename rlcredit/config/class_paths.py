@@ -239,6 +239,15 @@ def load_named_class(name: Any, bases: Sequence[type]) -> type | None:
     return cls if isinstance(cls, type) else None
 
 
+def explain_failed_class_path(path: str) -> str:
+    """Return why a dotted path names no class, with the repair."""
+    try:
+        member = import_class_path(path)
+    except ClassPathError as error:
+        return str(error).removeprefix(REFUSAL_MARK)
+    return f"`{path}` is a {type(member).__name__}, no class. Name a class."
+
+
 def find_declaring_class(cls: type, parameter: str) -> type | None:
     """Return the class that an argument belongs to: the nearest of a class and its bases that declares it."""
     declaring = (owner for owner in cls.__mro__ if "__init__" in vars(owner))

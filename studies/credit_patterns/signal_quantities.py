@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -38,10 +39,16 @@ def measure_over_prompts(
     """
     numbers = torch.arange(len(rollout.mask)).view(-1, rollout.group_size)
     for name, quantity in quantities.items():
-        found = jackknife_estimate(
-            lambda chosen, of=quantity: float(of(numbers[chosen].flatten())), len(numbers), least, most
-        )
-        yield {"quantity": name, **found}
+        prompts = list(range(len(numbers)))
+        estimate = float(quantity(numbers.flatten()))
+        others = [[other for other in prompts if other != prompt] for prompt in prompts]
+        interval = jackknife_interval(estimate, np.array([float(quantity(numbers[part].flatten())) for part in others]))
+        yield {
+            "quantity": name,
+            "estimate": estimate,
+            "low": max(least, interval.low),
+            "high": min(most, interval.high),
+        }
 
 
 def measure_variance_split(rollout: Rollout, where: Tensor) -> Iterator[Row]:

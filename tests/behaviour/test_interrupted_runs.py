@@ -37,7 +37,7 @@ def statuses(cwd):
     return [each.info.status for each in client.search_runs(experiments)]
 
 
-@pytest.mark.parametrize("name", mark_others_slow(["SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP"]))
+@pytest.mark.parametrize("name", mark_others_slow(["SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP"], fast=0))
 def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, mlflow_database, name):
     process = start_small_run(tmp_path, "--trainer.max_steps=500", "--checkpoint.every_n_train_steps=400")
     after_step(process, tmp_path, 3)

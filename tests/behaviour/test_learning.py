@@ -30,6 +30,7 @@ def solve_rates(run):
     return [step["train/solve_rate"] for step in run.history]
 
 
+@pytest.mark.slow
 def test_one_prompt_can_be_overfitted(fit, tmp_path):
     rates = solve_rates(fit(steps=20, lr=2e-3, prompts=1, completions=32, task=one_prompt(tmp_path)))
     assert rates[0] < 0.5

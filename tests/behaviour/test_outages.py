@@ -167,6 +167,7 @@ def test_a_disk_without_room_for_a_checkpoint_stops_the_run_and_says_why(tmp_pat
     assert json.loads((folder / "tracking.json").read_text())["status"] == "FINISHED"
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_before_the_first_checkpoint_is_told_so_and_named_no_checkpoint(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, *STEPS, fault="checkpoint_written:full:1")
     assert status == 4, err
@@ -175,6 +176,7 @@ def test_a_disk_that_is_full_before_the_first_checkpoint_is_told_so_and_named_no
     assert finish_small_run(tmp_path, *STEPS, "--replace")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_tracker_that_refuses_the_connection_is_told_once_at_the_end(tmp_path):
     status, out, err = finish_small_run(tmp_path, "--trainer.max_steps=1", to(free_port()))
     assert status == 0, err

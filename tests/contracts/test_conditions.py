@@ -1,5 +1,6 @@
 """Every shipped condition: its list is parsed, checked, and trained for three steps, or with two rollouts."""
 
+import ast
 import copy
 import functools
 import math
@@ -18,7 +19,6 @@ from callbacks import StackWarning, check_stack
 from rlcredit.cli.application import CONFIG_ROOTS
 from rlcredit.cli.explain import render_call as explain_call
 from rlcredit.config.class_paths import patch_jsonargparse
-from rlcredit.config.code_fingerprint import walk_config_texts
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.stack_checks import explain_idle_operators
@@ -51,16 +51,27 @@ def make_parser():
 def condition(path: Path):
     """The stack of a condition and what else it sets, as objects."""
     parser = make_parser()
-    return parser.instantiate_classes(parser.parse_path(str(path)))
+    content = expand_call_forms(yaml.safe_load(path.read_text()), CONFIG_ROOTS)
+    return parser.instantiate_classes(parser.parse_object(content))
 
 
 @pytest.mark.parametrize("path", CASES)
 def test_the_call_form_means_the_same_as_class_path_and_init_args(path):
     content = yaml.safe_load(path.read_text())
-    full = expand_call_forms(content, CONFIG_ROOTS)
-    parser = make_parser()
-    assert "(" not in str([each for _, each in walk_config_texts(full)])
-    assert parser.parse_object(content) == parser.parse_object(full)
+    assert expand_call_forms(content, CONFIG_ROOTS) == spell_out(content)
+
+
+def spell_out(value):
+    """Return a value whose calls are spelt out as Python reads them, and their arguments as YAML does."""
+    if isinstance(value, dict):
+        return {key: spell_out(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [spell_out(inner) for inner in value]
+    if not isinstance(value, str) or "(" not in value:
+        return value
+    call = ast.parse(value.replace("=lambda", "='lambda'"), mode="eval").body
+    arguments = {keyword.arg: spell_out(yaml.safe_load(ast.unparse(keyword.value))) for keyword in call.keywords}
+    return {"class_path": ast.unparse(call.func), "init_args": arguments} if arguments else ast.unparse(call.func)
 
 
 @pytest.fixture(scope="module")

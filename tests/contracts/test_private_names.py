@@ -4,6 +4,8 @@ import ast
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 CODE = [path for folder in ("rlcredit", "callbacks", "scripts") for path in sorted((ROOT / folder).rglob("*.py"))]
 PATCHES = {"rlcredit/base/lightning_private.py", "rlcredit/config/jsonargparse_patches.py"}
@@ -35,6 +37,7 @@ def find_private_names(library):
     return {name for name in names if name.startswith("_") and not name.startswith("__")}
 
 
+@pytest.mark.slow
 def test_private_names_of_two_libraries_are_used_in_two_files():
     libraries = ("jsonargparse", "lightning.pytorch", "lightning.fabric")
     private = {name for library in libraries for name in find_private_names(library)}

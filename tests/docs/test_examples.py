@@ -62,6 +62,7 @@ def test_every_block_of_python_runs_as_printed_and_has_an_effect(page, tmp_path)
     assert ends == len(list_python_blocks(page))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", select_pages(list_sessions))
 def test_every_session_shows_what_it_does(page, tmp_path):
     for session in list_sessions(page):

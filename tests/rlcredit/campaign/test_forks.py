@@ -44,6 +44,7 @@ def pid_of(folder):
     return json.loads(record.read_text())["pid"]
 
 
+@pytest.mark.slow
 def test_a_fork_has_its_own_log_directory_and_status(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("model: {lorra: {rank: 3}}")

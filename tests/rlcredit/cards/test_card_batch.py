@@ -39,6 +39,7 @@ def sizes(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 def test_any_engine_may_sample_the_batch_and_its_true_credit_is_found_in_this_process(batch, tmp_path):
     remote, own = Remote(), batch("GRPO")
     files = ["configs/tiny.yaml", str(resolve_card_condition("GRPO").write_files(tmp_path))]

@@ -60,6 +60,7 @@ def test_every_token_has_a_kind():
     ]
 
 
+@pytest.mark.slow
 def test_gtpo_moves_credit_inside_completions_and_hicra_onto_them(batch):
     inside, onto = found(batch, "GTPO"), found(batch, "HICRA")
     assert inside["moved"].estimate > 0.01

@@ -103,6 +103,7 @@ def test_help_takes_less_than_three_tenths_of_a_second(words):
     assert measure_help_seconds(*words) < 0.3
 
 
+@pytest.mark.slow
 def test_a_reader_that_closes_its_end_ends_a_command_quietly():
     code = f"{shlex.quote(sys.executable)} -m rlcredit list | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", code], cwd=ROOT, capture_output=True, text=True)

@@ -16,6 +16,7 @@ def elsewhere(tmp_path, monkeypatch):
     (tmp_path / "c.yaml").write_text(CONFIG, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_questions_of_the_training_set_are_answered_and_judged(tmp_path, capsys):
     assert run_try_command(["--config=c.yaml", "--questions=3", "--completions=2", "--html=page.html"]) == 0
     shown = capsys.readouterr().out

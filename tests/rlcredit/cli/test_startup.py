@@ -52,8 +52,8 @@ def test_help_and_files_that_cannot_be_read_need_no_torch(args):
     "args",
     [
         ["explain", "--config=configs/tiny.yaml", "--config=configs/conditions/sepa_paper/c8_maxrl_sepa.yaml"],
-        ["card", "NoSuchOperator"],
-        ["list", "losses"],
+        pytest.param(["card", "NoSuchOperator"], marks=pytest.mark.slow),
+        pytest.param(["list", "losses"], marks=pytest.mark.slow),
     ],
 )
 def test_what_loads_no_policy_imports_neither_models_nor_trackers(args):

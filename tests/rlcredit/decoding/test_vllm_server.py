@@ -126,6 +126,7 @@ def test_a_server_without_adapters_is_told_what_it_needs(fit, fake):
         fit(engine=VLLMServer(url))
 
 
+@pytest.mark.slow
 def test_an_adapter_that_is_not_applied_stops_the_run_at_the_first_step_after_an_update(fit, fake):
     fake.deaf = True
     with served(fake) as url, pytest.raises(PolicyMismatch, match=r"^Step 1: .* the adapter has not been applied"):

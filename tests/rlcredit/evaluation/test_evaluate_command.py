@@ -238,6 +238,7 @@ def test_stopped_and_killed_it_goes_on_to_the_same_bits(here, tasks, adapter):
         assert (here / "stopped" / name).read_bytes() == (here / "whole" / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_a_server_answers_for_every_policy_and_the_scores_are_the_policys(evaluate, adapter):
     asked = ("--adapter", adapter, "--against", "base")
     with served(FakeVLLM()) as url:

@@ -49,6 +49,7 @@ def test_tokens_of_updates_are_a_budget_too(fit):
     assert len(run.history) == first_at(learnt, learnt[1] + 1) == 3
 
 
+@pytest.mark.slow
 def test_evaluations_lie_at_equal_shares_of_the_budget(fit):
     plain, seen = decoded(fit(steps=8)), Evaluations()
     budget = int(plain[7])
@@ -63,6 +64,7 @@ def test_a_rollout_of_several_updates_is_finished(fit):
     assert len(fit(steps=-1, max_epochs=-1, stack=[GRPO(), TokenBudget(budget)], updates_per_rollout=2).history) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Checkpoint directory", "ignore:You.re resuming")
 def test_a_continued_run_ends_where_it_would_have_ended_and_a_finished_one_stays_as_it_is(fit, tmp_path):
     plain, whole = decoded(fit(steps=6)), Evaluations()

@@ -287,6 +287,7 @@ def test_a_source_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, monke
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_a_damaged_csv_file_is_read_or_refused(tmp_path):
     content, path, rng = csv(tmp_path / "q.csv").read_bytes(), tmp_path / "q.csv", random.Random(0)
     messages = []

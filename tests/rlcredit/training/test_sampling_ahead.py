@@ -28,6 +28,7 @@ from rlcredit.training.module import PolicyModule
 from rlcredit.training.nan_and_mismatch import rms_difference
 from tests.rlcredit.decoding.fake_vllm import FakeVLLM, served
 from tests.rlcredit.decoding.test_background_coroutine import count_threads
+from tests.slow_cases import mark_others_slow
 from tests.small_runs import finish_small_run, read_recorded_steps, start_small_run, wait_for_small_run
 from tests.spy import RolloutSpy
 
@@ -169,7 +170,7 @@ def save(tmp_path):
     return ModelCheckpoint(folder, every_n_train_steps=2, save_top_k=-1, filename="{step}"), folder / "step=2.ckpt"
 
 
-@pytest.mark.parametrize("ends_at", [2, 4])
+@pytest.mark.parametrize("ends_at", mark_others_slow([2, 4]))
 def test_a_continued_run_is_the_uninterrupted_one_bit_for_bit(fit, save, ends_at):
     whole = fit_ahead(fit, FakeVLLM(), steps=4)
     fit_ahead(fit, FakeVLLM(), [save[0]], steps=ends_at, enable_checkpointing=True)
@@ -186,7 +187,7 @@ def test_a_continued_run_is_the_uninterrupted_one_bit_for_bit(fit, save, ends_at
     assert fake.faults == []
 
 
-@pytest.mark.parametrize("ahead", [(1, 0), (0, 1)])
+@pytest.mark.parametrize("ahead", mark_others_slow([(1, 0), (0, 1)]))
 def test_a_checkpoint_is_continued_with_and_without(fit, fake, save, ahead):
     spy, keeper = RolloutSpy(), AdapterKeeper()
     with served(fake) as url:
@@ -196,6 +197,7 @@ def test_a_checkpoint_is_continued_with_and_without(fit, fake, save, ahead):
     assert measure_distances(spy.seen[0], keeper.before)[0] < 1e-5  # there is no rollout ahead to be made up for
 
 
+@pytest.mark.slow
 def test_held_out_questions_in_between_change_nothing_and_are_answered_by_the_present_weights(fit, fake):
     plain = fit_ahead(fit, FakeVLLM(), steps=3, lr=1e-2)
     run = fit_ahead(fit, fake, steps=3, lr=1e-2, limit_val_batches=1, val_check_interval=1)
@@ -239,6 +241,7 @@ class StopsJudging(ReasoningGym):
         return super().judge(completions, examples)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_inside_a_rollout_keeps_the_weights_that_drew_it(fit, fake):
     keeper, saved = AdapterKeeper(), {}
 
@@ -289,6 +292,7 @@ def test_an_adapter_that_is_not_applied_stops_the_run_at_the_first_rollout_that_
         fit_ahead(fit, fake, steps=4, lr=1e-4, sampler_tolerance=1.0)
 
 
+@pytest.mark.slow
 def test_a_server_with_other_weights_is_refused(fit, fake):
     load = fake.load
 

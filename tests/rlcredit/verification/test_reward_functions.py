@@ -277,6 +277,7 @@ def test_where_there_is_no_reference_made_up_completions_are_tried(folder):
     assert rewards_of(sum_of("near_five").score([unanswered], [])) == [-3.0]
 
 
+@pytest.mark.slow
 def test_asynchronous_functions_are_awaited_together_and_each_has_its_time(folder):
     summed = sum_of("waits", seconds=1.0)
     summed.start(call())

@@ -19,7 +19,7 @@ from rlcredit.statistics.sign_flip import sign_flip_p, smallest_sign_flip_p
 from rlcredit.statistics.t_test import paired_t_test, welch_t_test
 from tests.rlcredit.statistics.simulated_runs import conclude_one
 
-PUBLISHED = Path(__file__).parents[3] / "docs" / "results" / "published.csv"
+PUBLISHED = Path(__file__).parents[1] / "published" / "results" / "published.csv"
 
 
 def published(experiment):
