@@ -96,7 +96,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List what is public, for completion in an editor or a notebook."""
+    """List the public names, for completion in an editor or a notebook."""
     return sorted({*globals(), *__all__})
 
 

@@ -13,17 +13,17 @@ from rlcredit.base.interrupts import ENDING_SIGNALS, SignalInterrupt, is_signal,
 from rlcredit.base.messages import print_message
 from rlcredit.base.process_end import catch_process_end
 from rlcredit.base.text_escaping import guard_output
-from rlcredit.cli.commands import COMMANDS, render_help
+from rlcredit.cli.commands import COMMAND_TABLE, render_help
 from rlcredit.config.paths import prefer_own_callbacks
 
-HELP = ("-h", "--help")
-REQUESTS = {
+HELP_OPTIONS = ("-h", "--help")
+REQUEST_FUNCTIONS = {
     "--version": "rlcredit.cli.startup:print_versions",
     "--completion": "rlcredit.cli.completion:run_completion",
 }
 """What is asked of rlcredit itself, and the functions that answer with the words that follow."""
 
-LIGHTNING = "rlcredit.cli.application:run_lightning_command"
+LIGHTNING_FUNCTION = "rlcredit.cli.application:run_lightning_command"
 """Function that runs the commands of LightningCLI."""
 
 
@@ -47,16 +47,16 @@ def _run_named_command(words: Sequence[str]) -> None:
     """Run the command that the first word names, or answer what is asked of rlcredit itself."""
     prefer_own_callbacks()
     name, rest = (words[0], words[1:]) if words else ("--help", [])
-    if name in HELP:
+    if name in HELP_OPTIONS:
         print(render_help())
-    elif name in REQUESTS:
-        sys.exit(_import_function(REQUESTS[name])(rest))
-    elif name not in COMMANDS:
+    elif name in REQUEST_FUNCTIONS:
+        sys.exit(_import_function(REQUEST_FUNCTIONS[name])(rest))
+    elif name not in COMMAND_TABLE:
         sys.exit(_refuse_unknown_command(name))
-    elif any(word in HELP for word in rest):
-        print(_import_function(COMMANDS[name].options)().format_help(), end="")
-    elif COMMANDS[name].runs:
-        sys.exit(_import_function(COMMANDS[name].runs)(rest))
+    elif any(word in HELP_OPTIONS for word in rest):
+        print(_import_function(COMMAND_TABLE[name].options)().format_help(), end="")
+    elif COMMAND_TABLE[name].runs:
+        sys.exit(_import_function(COMMAND_TABLE[name].runs)(rest))
     else:
         _run_lightning_command()
 
@@ -74,7 +74,7 @@ def _run_lightning_command() -> None:
     from rlcredit.cli.startup import read_configuration_or_exit  # noqa: PLC0415
 
     read_configuration_or_exit(sys.argv[1:])
-    _import_function(LIGHTNING)()
+    _import_function(LIGHTNING_FUNCTION)()
 
 
 def _refuse_foreign_end(ended: BaseException) -> None:
@@ -89,9 +89,9 @@ def _refuse_foreign_end(ended: BaseException) -> None:
 
 
 def _refuse_unknown_command(name: str) -> int:
-    """Say that there is no such command; return the status of what is refused."""
+    """Refuse a command that does not exist, with those of a like name; return the status of a refusal."""
     kind = "option" if name.startswith("-") else "command"
-    close = difflib.get_close_matches(name, [*COMMANDS, *REQUESTS, *HELP], n=1)
+    close = difflib.get_close_matches(name, [*COMMAND_TABLE, *REQUEST_FUNCTIONS, *HELP_OPTIONS], n=1)
     meant = f" Did you mean `{close[0]}`?" if close else ""
     print(f"error: there is no {kind} `{name:.60}`.{meant} `rlcredit --help` lists the commands.", file=sys.stderr)
     return REFUSED

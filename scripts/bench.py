@@ -32,7 +32,7 @@ import torch
 from bench_step import StepMetricsRecorder, find_least_time, measure_peak_rate
 from benchmarks import format_median_and_range, make_benchmark_parser, print_columns, write_measurements
 from lightning.pytorch import Callback, Trainer
-from model_shapes import PUBLISHED, make_random_model
+from model_shapes import PUBLISHED_SHAPES, make_random_model
 from short_runs import train_unlogged
 from tiny_traces import CHAIN_SUM
 
@@ -47,25 +47,29 @@ from rlcredit.tasks import Example, ReasoningGym
 from rlcredit.training.module import PolicyModule
 from rlcredit.verification.verifiers import Verdict
 
-AT_A_TIME = {"smollm2_135m": 16, "qwen3_0.6b": 16, "qwen3_4b": 4, "qwen3_8b": 4}
+MICRO_BATCH_SIZES = {"smollm2_135m": 16, "qwen3_0.6b": 16, "qwen3_4b": 4, "qwen3_8b": 4}
 """Completions of an update that are computed at a time, as 80 GB hold them."""
 
-RANK, TEMPERATURE, LR = 64, 0.7, 5e-5
-WARM_UP = 32
+_LORA_RANK = 64
+_TEMPERATURE = 0.7
+_LEARNING_RATE = 5e-5
+WARM_UP_TOKENS = 32
 """Tokens of a completion in the step before those that are measured."""
-QUESTION = "A number is asked for, and the way to it is to be written down step by step before it. {question}"
+INSTRUCTION_TEMPLATE = (
+    "A number is asked for, and the way to it is to be written down step by step before it. {question}"
+)
 
 
 class RandomPolicy(Policy):
     """A policy of a shape with random weights and the tokenizer of the embedded one.
 
     Args:
-        shape: One of :data:`~model_shapes.PUBLISHED`.
+        shape: One of :data:`~model_shapes.PUBLISHED_SHAPES`.
 
     """
 
     def __init__(self, shape: str) -> None:
-        super().__init__(lora=LoRA(RANK, 2 * RANK), dtype="bfloat16")
+        super().__init__(lora=LoRA(_LORA_RANK, 2 * _LORA_RANK), dtype="bfloat16")
         self.shape = shape
 
     def load(self, seed: int = 0) -> None:
@@ -112,12 +116,13 @@ def take_peak_bytes() -> int:
 
 def measure_machine() -> dict[str, float]:
     """Return the operations a second of a large product in bfloat16, and the bytes a second of a large copy."""
-    device, cuda = find_fastest_device(), torch.cuda.is_available()
+    device = find_fastest_device()
+    cuda = torch.cuda.is_available()
     large = torch.randn(2**28 if cuda else 2**22, device=device)
-    copied = torch.empty_like(large)
-    copy = find_least_time(lambda: copied.copy_(large), device)
+    target = torch.empty_like(large)
+    copy_seconds = find_least_time(lambda: target.copy_(large), device)
     operations = measure_peak_rate(8192 if cuda else 1024, device, torch.bfloat16)
-    return {"operations": operations, "bytes": 2 * large.nbytes / copy}
+    return {"operations": operations, "bytes": 2 * large.nbytes / copy_seconds}
 
 
 def find_least_seconds(
@@ -127,7 +132,7 @@ def find_least_seconds(
 
     Args:
         architecture: Sizes of the model.
-        machine: What the machine does in a second.
+        machine: Operations and bytes of the machine in a second.
         prompts: Number of prompts.
         prompt: Tokens of a prompt.
         rows: Number of completions.
@@ -135,54 +140,56 @@ def find_least_seconds(
 
     """
     weights = architecture.linear_parameters + architecture.vocabulary * architecture.hidden
-    kept = 2 * 2 * architecture.layers * architecture.key_width  # bytes of the keys and values of a token
-    read = tokens * 2 * weights + kept * rows * (tokens * prompt + tokens**2 / 2)
-    multiplied = 2 * weights * (rows * tokens + prompts * prompt)
+    cache_bytes = 2 * 2 * architecture.layers * architecture.key_width  # bytes of the keys and values of a token
+    bytes_read = tokens * 2 * weights + cache_bytes * rows * (tokens * prompt + tokens**2 / 2)
+    operations = 2 * weights * (rows * tokens + prompts * prompt)
     return {
-        "rollout": max(read / machine["bytes"], multiplied / machine["operations"]),
-        "update": 2 * multiplied / machine["operations"],
+        "rollout": max(bytes_read / machine["bytes"], operations / machine["operations"]),
+        "update": 2 * operations / machine["operations"],
     }
 
 
 def make_task(prompts: int) -> ReasoningGym:
     """Return the questions of both sides."""
-    return HashedVerdicts("chain_sum", CHAIN_SUM, prompts_per_step=prompts, validation_size=16, instruction=QUESTION)
+    return HashedVerdicts(
+        "chain_sum", CHAIN_SUM, prompts_per_step=prompts, validation_size=16, instruction=INSTRUCTION_TEMPLATE
+    )
 
 
 def measure_own_steps(args: argparse.Namespace) -> dict[str, Any]:
-    """Train a shape for some steps; return what each took, the first left out."""
+    """Train a shape for some steps; return time and memory of all but the first."""
     module = PolicyModule(
         policy=RandomPolicy(args.side_shape),
-        sampling=Sampling(args.completions, min(WARM_UP, args.max_tokens), TEMPERATURE),
+        sampling=Sampling(args.completions, min(WARM_UP_TOKENS, args.max_tokens), _TEMPERATURE),
         engine=InProcessEngine(args.decode_batch_size),
-        optimizer=partial(torch.optim.AdamW, lr=LR, weight_decay=0.0),
-        micro_batch_size=args.micro_batch_size or AT_A_TIME[args.side_shape],
+        optimizer=partial(torch.optim.AdamW, lr=_LEARNING_RATE, weight_decay=0.0),
+        micro_batch_size=args.micro_batch_size or MICRO_BATCH_SIZES[args.side_shape],
         sampler_tolerance=float("inf"),  # random weights round far more than trained ones
     )
-    watch, peaks = StepMetricsRecorder(), PeakMemory()
+    recorder = StepMetricsRecorder()
+    peaks = PeakMemory()
 
     def lengthen_completions() -> None:
         if module.global_step:
             module.sampling.max_tokens = args.max_tokens
 
     module.between_steps.append(lengthen_completions)
-    accelerator, precision = ("gpu", "bf16-mixed") if torch.cuda.is_available() else ("cpu", "bf16-mixed")
     train_unlogged(
         module,
         make_task(args.prompts),
         args.steps + 1,
-        [GRPO(), peaks, watch],
-        accelerator=accelerator,
+        [GRPO(), peaks, recorder],
+        accelerator="gpu" if torch.cuda.is_available() else "cpu",
         devices=1,
-        precision=precision,
+        precision="bf16-mixed",
     )
-    steps = watch.steps[1:]
+    steps = recorder.steps[1:]
     parts = {part: [step[f"time/{part}"] for step in steps] for part in ("rollout", "verify", "credit", "update")}
     return {
         "seconds": parts,
         "step": [sum(values) for values in zip(*parts.values(), strict=True)],
         "completion_length": statistics.mean(step["train/completion_length"] for step in steps),
-        "prompt_length": len(module.policy.encode_questions([QUESTION])[0]),
+        "prompt_length": len(module.policy.encode_questions([INSTRUCTION_TEMPLATE])[0]),
         "at_a_time": module.micro_batches.size,
         "bytes": {"rollout": max(peaks.rollout[1:]), "update": max(peaks.update[1:])},
         "ratio_rms": [step.get("train/ratio_rms") for step in steps],
@@ -190,42 +197,42 @@ def measure_own_steps(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_trl_steps(args: argparse.Namespace) -> dict[str, Any]:
-    """Train a shape with TRL's GRPOTrainer for some steps; return what each took, the first left out."""
+    """Train a shape with TRL's GRPOTrainer for some steps; return time and memory of all but the first."""
     from bench_trl import time_trl_steps  # noqa: PLC0415
 
-    device, rows = find_fastest_device(), args.prompts * args.completions
-    part = min(rows, args.micro_batch_size or AT_A_TIME[args.side_shape])
+    rows = args.prompts * args.completions
+    part = min(rows, args.micro_batch_size or MICRO_BATCH_SIZES[args.side_shape])
     cuda = torch.cuda.is_available()
     starts = time_trl_steps(
         args.steps,
-        model=make_random_model(args.side_shape, device),
+        model=make_random_model(args.side_shape, find_fastest_device()),
         task=make_task(args.prompts),
-        lora=LoRA(RANK, 2 * RANK),
+        lora=LoRA(_LORA_RANK, 2 * _LORA_RANK),
         tokenizer=load_tokenizer(Policy().location),
         per_device_train_batch_size=part,
         gradient_accumulation_steps=rows // part,
         num_generations=args.completions,
         max_completion_length=args.max_tokens,
-        temperature=TEMPERATURE,
-        learning_rate=LR,
+        temperature=_TEMPERATURE,
+        learning_rate=_LEARNING_RATE,
         use_cpu=not cuda,
         bf16=True,
     )
     return {
-        "step": [after - before for before, after in itertools.pairwise(starts)],
+        "step": [end - start for start, end in itertools.pairwise(starts)],
         "bytes": {"step": take_peak_bytes()},
     }
 
 
-SIDES = {"ours": measure_own_steps, "trl": measure_trl_steps}
+SIDE_MEASUREMENTS = {"ours": measure_own_steps, "trl": measure_trl_steps}
 
 
 class Side:
     """A process that measures one side of one shape once it is told to; it imports meanwhile.
 
     Args:
-        side: One of :data:`SIDES`.
-        shape: One of :data:`~model_shapes.PUBLISHED`.
+        side: One of :data:`SIDE_MEASUREMENTS`.
+        shape: One of :data:`~model_shapes.PUBLISHED_SHAPES`.
         arguments: Settings of the measurement, as they are typed.
 
     """
@@ -237,7 +244,7 @@ class Side:
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.errors, text=True)
 
     def measure(self) -> dict[str, Any]:
-        """Have it measure; return what it says, or its last words."""
+        """Have it measure; return its measurement, or its last words."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write("\n")
@@ -260,21 +267,22 @@ def wait_for_turn() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def tabulate_side(side: str, shape: str, found: dict[str, Any], tokens: float) -> dict[str, str]:
+def tabulate_side(side: str, shape: str, measurement: dict[str, Any], tokens: float) -> dict[str, str]:
     """Return a row of the table."""
     row = {"shape": shape, "side": side, "rollout s": "", "of limit": "", "update s": "", "of limit ": ""}
-    if "failed" in found:
-        return {**row, "step s": found["failed"][:60], "tokens/s": "", "GiB rollout": "", "GiB update": ""}
-    if "seconds" in found:
-        seconds, least = found["seconds"], found["least"]
+    if "failed" in measurement:
+        return {**row, "step s": measurement["failed"][:60], "tokens/s": "", "GiB rollout": "", "GiB update": ""}
+    if "seconds" in measurement:
+        seconds = measurement["seconds"]
+        limits = measurement["least"]
         for name, column in (("rollout", "of limit"), ("update", "of limit ")):
             row[f"{name} s"] = format_median_and_range(seconds[name], 2)
-            row[column] = f"{least[name] / statistics.median(seconds[name]):.0%}"
-    peaks = found["bytes"]
+            row[column] = f"{limits[name] / statistics.median(seconds[name]):.0%}"
+    peaks = measurement["bytes"]
     return {
         **row,
-        "step s": format_median_and_range(found["step"], 2),
-        "tokens/s": f"{tokens / statistics.median(found['step']):,.0f}",
+        "step s": format_median_and_range(measurement["step"], 2),
+        "tokens/s": f"{tokens / statistics.median(measurement['step']):,.0f}",
         "GiB rollout": f"{peaks.get('rollout', 0) / 2**30:.1f}",
         "GiB update": f"{peaks.get('update', peaks.get('step', 0)) / 2**30:.1f}",
     }
@@ -283,48 +291,51 @@ def tabulate_side(side: str, shape: str, found: dict[str, Any], tokens: float) -
 def main() -> None:
     """Measure every shape and print a table; one line of JSON for each side as it is done."""
     parser = make_benchmark_parser(__doc__)
-    parser.add_argument("--shapes", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
-    parser.add_argument("--sides", nargs="+", choices=SIDES, default=["ours"])
+    parser.add_argument("--shapes", nargs="+", choices=PUBLISHED_SHAPES, default=list(PUBLISHED_SHAPES))
+    parser.add_argument("--sides", nargs="+", choices=SIDE_MEASUREMENTS, default=["ours"])
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--prompts", type=int, default=16)
     parser.add_argument("--completions", type=int, default=16)
     parser.add_argument("--max_tokens", type=int, default=1024)
     parser.add_argument("--micro_batch_size", type=int, default=None)
     parser.add_argument("--decode_batch_size", type=int, default=None)
-    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--side", choices=SIDE_MEASUREMENTS, help=argparse.SUPPRESS)
     parser.add_argument("--side_shape", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.side:
         silence_libraries()
         torch.set_num_threads(args.threads)
         wait_for_turn()
-        print(json.dumps(SIDES[args.side](args)), flush=True)
+        print(json.dumps(SIDE_MEASUREMENTS[args.side](args)), flush=True)
         return
     machine = measure_machine()
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    passed = [
+    settings = [
         f"--{name}={value}"
         for name, value in vars(args).items()
         if name in ("steps", "prompts", "completions", "max_tokens", "micro_batch_size", "decode_batch_size", "threads")
         and value is not None
     ]
-    started = {(shape, side): Side(side, shape, passed) for side in args.sides for shape in args.shapes}
-    measured: dict[str, dict[str, Any]] = {}
+    processes = {(shape, side): Side(side, shape, settings) for side in args.sides for shape in args.shapes}
+    measurements: dict[str, dict[str, Any]] = {}
     rows = []
-    for (shape, side), process in started.items():
-        architecture = parse_architecture(PUBLISHED[shape])
+    for (shape, side), process in processes.items():
+        architecture = parse_architecture(PUBLISHED_SHAPES[shape])
         assert architecture is not None
-        found, sampled = process.measure(), args.prompts * args.completions
-        length = round(found.get("completion_length", args.max_tokens))
-        if "seconds" in found:
-            prompt = found["prompt_length"]
-            found["least"] = find_least_seconds(architecture, machine, args.prompts, prompt, sampled, length)
-        measured.setdefault(shape, {})[side] = found
-        rows.append(tabulate_side(side, shape, found, sampled * length))
+        measurement = process.measure()
+        completion_count = args.prompts * args.completions
+        length = round(measurement.get("completion_length", args.max_tokens))
+        if "seconds" in measurement:
+            prompt = measurement["prompt_length"]
+            measurement["least"] = find_least_seconds(
+                architecture, machine, args.prompts, prompt, completion_count, length
+            )
+        measurements.setdefault(shape, {})[side] = measurement
+        rows.append(tabulate_side(side, shape, measurement, completion_count * length))
         print_columns(rows[-1:])
-        write_measurements(args.out, limits=machine, shapes=measured, settings=passed)
+        write_measurements(args.out, limits=machine, shapes=measurements, settings=settings)
     print_columns(rows)
 
 

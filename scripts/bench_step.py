@@ -25,8 +25,8 @@ from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.step_state import read_clock
 
-CPU = torch.device("cpu")
-PARTS = ("time/rollout", "time/verify", "time/credit", "time/update")
+CPU_DEVICE = torch.device("cpu")
+STEP_PARTS = ("time/rollout", "time/verify", "time/credit", "time/update")
 
 
 class StepMetricsRecorder(Callback):
@@ -51,32 +51,32 @@ class StepMetricsRecorder(Callback):
 def measure_training_steps(
     steps: int, micro_batch_size: int | None = None, stack: Sequence[Callback] = ()
 ) -> list[dict[str, float]]:
-    """Train the embedded policy for some steps and return what each measured."""
+    """Train the embedded policy for some steps and return the metrics of each."""
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, validation_size=64)
     module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4), micro_batch_size=micro_batch_size)
-    watch = StepMetricsRecorder()
-    train_unlogged(module, task, steps, [*(stack or [GRPO()]), watch])
-    return watch.steps
+    recorder = StepMetricsRecorder()
+    train_unlogged(module, task, steps, [*(stack or [GRPO()]), recorder])
+    return recorder.steps
 
 
-def measure_peak_rate(size: int = 1024, device: torch.device = CPU, dtype: torch.dtype = torch.float32) -> float:
+def measure_peak_rate(size: int = 1024, device: torch.device = CPU_DEVICE, dtype: torch.dtype = torch.float32) -> float:
     """Return the operations a second of a product of two square matrices, the best of some."""
-    a, b = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
-    return 2 * size**3 / find_least_time(lambda: torch.mm(a, b), device)
+    factors = [torch.randn(size, size, device=device).to(dtype) for _ in range(2)]
+    return 2 * size**3 / find_least_time(lambda: torch.mm(*factors), device)
 
 
 def find_least_time(work: Callable[[], object], device: torch.device) -> float:
     """Return the seconds of the fastest of eight calls, the work of an accelerator included."""
-    taken = []
+    seconds = []
     for _ in range(8):
-        started = read_clock(device)
+        start = read_clock(device)
         work()
-        taken.append(read_clock(device) - started)
-    return min(taken)
+        seconds.append(read_clock(device) - start)
+    return min(seconds)
 
 
 def count_multiplied_weights() -> int:
-    """Return how many weights of the embedded policy a token is multiplied with: matrices, the head among them."""
+    """Return the number of weights of the embedded policy that multiply a token: all matrices, the head among them."""
     policy = Policy()
     policy.load()
     base = policy.lm.get_base_model()
@@ -92,10 +92,11 @@ def main() -> None:
     silence_libraries()
     torch.set_num_threads(args.threads)
     steps = measure_training_steps(args.steps, args.micro_batch_size)[2:]
-    medians = {part: statistics.median(step[part] for step in steps) for part in PARTS}
+    medians = {part: statistics.median(step[part] for step in steps) for part in STEP_PARTS}
     total = sum(medians.values())
     tokens = 128 * statistics.median(step["train/completion_length"] for step in steps) + 8 * 27
-    peak_rate, operations = measure_peak_rate(), 2 * count_multiplied_weights() * tokens
+    peak_rate = measure_peak_rate()
+    operations = 2 * count_multiplied_weights() * tokens
     minimum = {"time/rollout": operations / peak_rate, "time/update": 2 * operations / peak_rate}
     for part, seconds in medians.items():
         share = f"   {minimum[part] / seconds:.1%} of {peak_rate / 1e9:.0f} GFLOP/s" if part in minimum else ""

@@ -44,25 +44,32 @@ from rlcredit.tasks import Example, ReasoningGym
 from rlcredit.training.module import PolicyModule
 from rlcredit.verification.verifiers import Verdict
 
-PROMPTS, COMPLETIONS, MAX_TOKENS, TEMPERATURE, LR, RANK, ALPHA, CLIP = 8, 16, 128, 0.7, 5e-4, 16, 32, 1.0
+_PROMPT_COUNT = 8
+_COMPLETION_COUNT = 16
+_MAX_TOKENS = 128
+_TEMPERATURE = 0.7
+_LEARNING_RATE = 5e-4
+_LORA_RANK = 16
+_LORA_ALPHA = 32
+_MAX_GRADIENT_NORM = 1.0
 
 
 def time_own_steps(steps: int) -> list[float]:
-    """Return when each step of ours begins."""
-    task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=PROMPTS, validation_size=64)
-    optimizer = partial(torch.optim.AdamW, lr=LR, weight_decay=0.0)
+    """Return the times at which the steps of ours begin."""
+    task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=_PROMPT_COUNT, validation_size=64)
+    optimizer = partial(torch.optim.AdamW, lr=_LEARNING_RATE, weight_decay=0.0)
     module = PolicyModule(
-        policy=Policy(lora=LoRA(RANK, ALPHA)),
-        sampling=Sampling(COMPLETIONS, MAX_TOKENS, TEMPERATURE),
+        policy=Policy(lora=LoRA(_LORA_RANK, _LORA_ALPHA)),
+        sampling=Sampling(_COMPLETION_COUNT, _MAX_TOKENS, _TEMPERATURE),
         optimizer=optimizer,
     )
     starts: list[float] = []
     module.between_steps.append(lambda: starts.append(time.perf_counter()))
-    train_unlogged(module, task, steps, [GRPO()], gradient_clip_val=CLIP)
+    train_unlogged(module, task, steps, [GRPO()], gradient_clip_val=_MAX_GRADIENT_NORM)
     return starts
 
 
-STACKS = {"trl": None, "flat": "sepa_paper/c1_grpo", "sepa": "sepa_paper/c8_maxrl_sepa"}
+BRIDGE_STACKS = {"trl": None, "flat": "sepa_paper/c1_grpo", "sepa": "sepa_paper/c8_maxrl_sepa"}
 """Sides of the comparison with a stack inside TRL: TRL's own advantages, and conditions."""
 
 
@@ -77,7 +84,7 @@ def time_trl_steps(
     lora: LoRA | None = None,
     **settings: Any,
 ) -> list[float]:
-    """Return when each step of TRL's GRPOTrainer begins, and when the last has ended.
+    """Return the times at which the steps of TRL's GRPOTrainer begin, and the end of the last.
 
     Args:
         steps: Number of steps.
@@ -97,11 +104,11 @@ def time_trl_steps(
 
     from rlcredit.bridge.trl import CreditGRPOTrainer  # noqa: PLC0415
 
-    task = task or ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=PROMPTS, validation_size=64)
+    task = task or ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=_PROMPT_COUNT, validation_size=64)
     task.setup()
     conversations = [(task.build_conversation(example), example.answer) for example in task.train_set]
     rows = [{"prompt": conversation, "answer": answer} for conversation, answer in conversations]
-    lora = lora or LoRA(RANK, ALPHA)
+    lora = lora or LoRA(_LORA_RANK, _LORA_ALPHA)
 
     def reward(completions: list, answer: list[str], **_: object) -> list[float]:
         texts = [completion[0]["content"] for completion in completions]
@@ -110,26 +117,26 @@ def time_trl_steps(
 
     class StepClock(TrainerCallback):
         def __init__(self) -> None:
-            self.begun: list[float] = []
+            self.starts: list[float] = []
 
         def on_step_begin(self, *_: object, **__: object) -> None:
-            self.begun.append(clock())
+            self.starts.append(clock())
 
         def on_train_end(self, *_: object, **__: object) -> None:
-            self.begun.append(clock())
+            self.starts.append(clock())
 
-    seen = StepClock()
+    step_clock = StepClock()
     with tempfile.TemporaryDirectory() as folder:
-        given = {
+        defaults = {
             "output_dir": folder,
             "max_steps": steps,
-            "per_device_train_batch_size": PROMPTS * COMPLETIONS,
-            "num_generations": COMPLETIONS,
-            "max_completion_length": MAX_TOKENS,
-            "temperature": TEMPERATURE,
-            "learning_rate": LR,
+            "per_device_train_batch_size": _PROMPT_COUNT * _COMPLETION_COUNT,
+            "num_generations": _COMPLETION_COUNT,
+            "max_completion_length": _MAX_TOKENS,
+            "temperature": _TEMPERATURE,
+            "learning_rate": _LEARNING_RATE,
             "weight_decay": 0.0,
-            "max_grad_norm": CLIP,
+            "max_grad_norm": _MAX_GRADIENT_NORM,
             "lr_scheduler_type": "constant",
             "scale_rewards": "none",
             "gradient_checkpointing": False,
@@ -140,9 +147,9 @@ def time_trl_steps(
             "logging_steps": 1,
             "disable_tqdm": True,
         }
-        config = GRPOConfig(**given | settings)
-        kind, further = (GRPOTrainer, {}) if stack is None else (CreditGRPOTrainer, {"stack": stack})
-        trainer = kind(
+        config = GRPOConfig(**defaults | settings)
+        make_trainer = GRPOTrainer if stack is None else partial(CreditGRPOTrainer, stack=stack)
+        trainer = make_trainer(
             model=model or Policy().location,
             processing_class=tokenizer,
             reward_funcs=reward,
@@ -151,11 +158,10 @@ def time_trl_steps(
             peft_config=LoraConfig(
                 r=lora.rank, lora_alpha=lora.alpha, target_modules=lora.targets, task_type="CAUSAL_LM"
             ),
-            callbacks=[seen],
-            **further,
+            callbacks=[step_clock],
         )
         trainer.train()
-    return seen.begun
+    return step_clock.starts
 
 
 def measure_bridge(rounds: int, steps: int, completions: int, max_tokens: int) -> dict[str, dict[str, list[float]]]:
@@ -174,11 +180,11 @@ def measure_bridge(rounds: int, steps: int, completions: int, max_tokens: int) -
 
     def time_part(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **kwargs: Any) -> Any:
-            begun = time.process_time()
+            start = time.process_time()
             try:
                 return call(*args, **kwargs)
             finally:
-                parts[name].append(time.process_time() - begun)
+                parts[name].append(time.process_time() - start)
 
         return timed
 
@@ -186,32 +192,35 @@ def measure_bridge(rounds: int, steps: int, completions: int, max_tokens: int) -
     trainer = bridge.CreditGRPOTrainer
     trainer._score_tokens = time_part("reading", trainer._score_tokens)
     sizes = {
-        "per_device_train_batch_size": PROMPTS * completions,
+        "per_device_train_batch_size": _PROMPT_COUNT * completions,
         "num_generations": completions,
         "max_completion_length": max_tokens,
     }
-    found: dict[str, dict[str, list[float]]] = {side: {"step": [], "credit": [], "reading": []} for side in STACKS}
+    seconds: dict[str, dict[str, list[float]]] = {
+        side: {"step": [], "credit": [], "reading": []} for side in BRIDGE_STACKS
+    }
     for _ in range(rounds):
-        for side, stack in STACKS.items():
+        for side, stack in BRIDGE_STACKS.items():
             for values in parts.values():
                 values.clear()
             with contextlib.redirect_stdout(io.StringIO()):  # TRL prints what it logs
                 starts = time_trl_steps(steps, time.process_time, stack, **sizes)
-            found[side]["step"] += [after - before for before, after in itertools.pairwise(starts[1:])]
+            seconds[side]["step"] += [end - start for start, end in itertools.pairwise(starts[1:])]
             for name, values in parts.items():
-                found[side][name] += values[1:-1]
-    return found
+                seconds[side][name] += values[1:-1]
+    return seconds
 
 
-def print_bridge(found: dict[str, dict[str, list[float]]]) -> None:
+def print_bridge(seconds: dict[str, dict[str, list[float]]]) -> None:
     """Print medians of every side, and the shares of TRL's own step that a stack takes."""
-    own = statistics.median(found["trl"]["step"])
+    trl_seconds = statistics.median(seconds["trl"]["step"])
     rows = []
-    for side, parts in found.items():
+    for side, parts in seconds.items():
         shares = {
-            name: f"{statistics.median(parts[name]) / own:.1%}" if parts[name] else "" for name in ("credit", "reading")
+            name: f"{statistics.median(parts[name]) / trl_seconds:.1%}" if parts[name] else ""
+            for name in ("credit", "reading")
         }
-        step = statistics.median(parts["step"]) / own
+        step = statistics.median(parts["step"]) / trl_seconds
         rows.append(
             {"side": side, "CPU seconds a step": format_median_and_range(parts["step"]), "of TRL": f"{step:.2f}"}
         )
@@ -227,7 +236,7 @@ def measure_seconds_per_step(side: str, steps: int, threads: int) -> float:
     if process.returncode:
         sys.exit(process.stderr)
     starts = json.loads(process.stdout.splitlines()[-1])
-    return statistics.median(after - before for before, after in itertools.pairwise(starts[2:]))
+    return statistics.median(end - start for start, end in itertools.pairwise(starts[2:]))
 
 
 def main() -> None:
@@ -236,15 +245,17 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--side", choices=["ours", "trl"])
     parser.add_argument("--bridge", action="store_true", help="TRL with its own advantages, and with those of a stack")
-    parser.add_argument("--completions", type=int, default=COMPLETIONS, help="completions per prompt, with --bridge")
-    parser.add_argument("--max_tokens", type=int, default=MAX_TOKENS, help="tokens per completion, with --bridge")
+    parser.add_argument(
+        "--completions", type=int, default=_COMPLETION_COUNT, help="completions per prompt, with --bridge"
+    )
+    parser.add_argument("--max_tokens", type=int, default=_MAX_TOKENS, help="tokens per completion, with --bridge")
     args = parser.parse_args()
     if args.bridge:
         silence_libraries()
         torch.set_num_threads(args.threads)
-        found = measure_bridge(args.rounds, args.steps, args.completions, args.max_tokens)
-        print_bridge(found)
-        write_measurements(args.out, bridge=found)
+        bridge_seconds = measure_bridge(args.rounds, args.steps, args.completions, args.max_tokens)
+        print_bridge(bridge_seconds)
+        write_measurements(args.out, bridge=bridge_seconds)
         return
     if args.side:
         silence_libraries()

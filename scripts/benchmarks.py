@@ -56,9 +56,9 @@ def print_columns(rows: Sequence[Mapping[str, Any]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)
 
 
-def write_measurements(out: Path | None, **values: Any) -> None:
+def write_measurements(file: Path | None, **values: Any) -> None:
     """Write values and a description of the machine."""
-    if out is None:
+    if file is None:
         return
     machine = {
         "processor": _read_processor_name(),
@@ -68,8 +68,8 @@ def write_measurements(out: Path | None, **values: Any) -> None:
         "torch": torch.__version__,
         "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
     }
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps({"machine": machine, **values}, indent=1) + "\n")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"machine": machine, **values}, indent=1) + "\n")
 
 
 def _read_processor_name() -> str:

@@ -4,11 +4,11 @@ import re
 
 from docstring_parser import DocstringParam, DocstringStyle, parse
 
-ROLE = re.compile(r":(?:func|class|meth|mod|data|attr):`~?([^`]+)`")
-MATH = re.compile(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*|\s*(?=\n\1 +)))*)", re.MULTILINE)
-SECTION = re.compile(r"\n*^(?:Args|Returns|Raises|Example|Attributes):$", re.MULTILINE)
-AUTHORS = r"[A-Z][\w-]+(?: et al\.| and [A-Z]\w+)?"
-PAPER = re.compile(rf"(?:({AUTHORS})(?:,| \()? ?\(?(\d{{4}}),? )?\(?(?:arXiv:)?(\d{{4}}\.\d{{5}})")
+_CODE_ROLE = re.compile(r":(?:func|class|meth|mod|data|attr):`~?([^`]+)`")
+_MATH_BLOCK = re.compile(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*|\s*(?=\n\1 +)))*)", re.MULTILINE)
+_SECTION_HEAD = re.compile(r"\n*^(?:Args|Returns|Raises|Example|Attributes):$", re.MULTILINE)
+_AUTHOR_NAMES = r"[A-Z][\w-]+(?: et al\.| and [A-Z]\w+)?"
+_CITED_PAPER = re.compile(rf"(?:({_AUTHOR_NAMES})(?:,| \()? ?\(?(\d{{4}}),? )?\(?(?:arXiv:)?(\d{{4}}\.\d{{5}})")
 
 
 def render_one_line(text: str) -> str:
@@ -30,7 +30,7 @@ def convert_to_markdown(text: str) -> str:
 
     """
     text = re.sub(r"(?<!:):math:`([^`]*)`", r"$\1$", text)
-    text = ROLE.sub(lambda match: f"`{match[1].rpartition('.')[2]}`", text)
+    text = _CODE_ROLE.sub(lambda match: f"`{match[1].rpartition('.')[2]}`", text)
     return text.replace("``", "`").strip()
 
 
@@ -54,9 +54,9 @@ def render_docstring_prose(text: str) -> str:
         That is it.
 
     """
-    text = SECTION.split(text)[0]
+    text = _SECTION_HEAD.split(text)[0]
     text = re.sub(r"^Apply :func:`\w+` to the (?:ledger|\w+ \w+)\.\s*", "", text)
-    return MATH.sub(lambda match: f"```math\n{unindent_formula(match[2])}\n```", convert_to_markdown(text))
+    return _MATH_BLOCK.sub(lambda match: f"```math\n{unindent_formula(match[2])}\n```", convert_to_markdown(text))
 
 
 def unindent_formula(block: str) -> str:
@@ -74,7 +74,7 @@ def link_cited_papers(texts: list[str]) -> str:
     """
     text = " ".join("\n".join(texts).split())
     papers: dict[str, str] = {}
-    for authors, year, number in PAPER.findall(text):
+    for authors, year, number in _CITED_PAPER.findall(text):
         papers[number] = papers.get(number) or (f"{authors} {year}, " if authors and year else "")
     links = [f"{prefix}[{number}](https://arxiv.org/abs/{number})" for number, prefix in papers.items()]
     links += ["SEPA paper"] if "SEPA paper" in text or "teilomillet" in text else []

@@ -15,6 +15,7 @@ phrase of nearly every solution, such as the one that announces the answer, stee
 import argparse
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -26,9 +27,9 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.formulas.spans import APOSTROPHE_PATTERN
 from rlcredit.policy.model_loading import load_sentence_encoder
 
-LENGTHS = (3, 4, 5)
-WORD = rf"[^\W\d_]+(?:{APOSTROPHE_PATTERN}[^\W\d_]+)*"
-PROSE = re.compile(rf"{WORD}(?:[ ,-]+{WORD})*")
+GRAM_LENGTHS = (3, 4, 5)
+_WORD_PATTERN = rf"[^\W\d_]+(?:{APOSTROPHE_PATTERN}[^\W\d_]+)*"
+_PROSE_PATTERN = re.compile(rf"{_WORD_PATTERN}(?:[ ,-]+{_WORD_PATTERN})*")
 """Words in a row, with nothing but spaces, commas and hyphens between them."""
 
 
@@ -41,14 +42,14 @@ def extract_grams(text: str) -> set[str]:
 
     """
     grams: set[str] = set()
-    for run in PROSE.findall(text.lower()):
-        words = [re.sub(APOSTROPHE_PATTERN, "'", word) for word in re.findall(WORD, run)]
-        grams.update(" ".join(words[i : i + n]) for n in LENGTHS for i in range(len(words) - n + 1))
+    for run in _PROSE_PATTERN.findall(text.lower()):
+        words = [re.sub(APOSTROPHE_PATTERN, "'", word) for word in re.findall(_WORD_PATTERN, run)]
+        grams.update(" ".join(words[i : i + n]) for n in GRAM_LENGTHS for i in range(len(words) - n + 1))
     return grams
 
 
 def frequent_clusters(
-    solutions: Sequence[set[str]], labels: dict[str, int], share: float, most: float = 1.0
+    solutions: Sequence[set[str]], labels: dict[str, int], share: float, max_share: float = 1.0
 ) -> list[int]:
     """Return the ``share`` of clusters that occur in most solutions, the most frequent first.
 
@@ -56,20 +57,20 @@ def frequent_clusters(
         solutions: Grams of each solution.
         labels: Cluster of each gram.
         share: Share of the clusters that is returned, in (0, 1].
-        most: Largest share of the solutions in which a returned cluster may occur.
+        max_share: Largest share of the solutions in which a returned cluster may occur.
 
     Example:
         >>> solutions, labels = [{"a", "b"}, {"a"}, {"c"}], {"a": 0, "b": 0, "c": 1}
-        >>> frequent_clusters(solutions, labels, share=0.5), frequent_clusters(solutions, labels, share=0.5, most=0.5)
+        >>> frequent_clusters(solutions, labels, share=0.5), frequent_clusters(solutions, labels, 0.5, max_share=0.5)
         ([0], [1])
 
     """
     present = [{labels[gram] for gram in grams if gram in labels} for grams in solutions]
     clusters = sorted(set(labels.values()))
     frequency = {cluster: sum(cluster in solution for solution in present) for cluster in clusters}
-    ranked = sorted(clusters, key=lambda cluster: (-frequency[cluster], cluster))
-    rare = [cluster for cluster in ranked if frequency[cluster] <= most * len(solutions)]
-    return rare[: max(1, round(share * len(ranked)))]
+    ranking = sorted(clusters, key=lambda cluster: (-frequency[cluster], cluster))
+    rare = [cluster for cluster in ranking if frequency[cluster] <= max_share * len(solutions)]
+    return rare[: max(1, round(share * len(ranking)))]
 
 
 def read_right_completions(paths: Iterable[Path]) -> list[str]:
@@ -103,9 +104,7 @@ def main() -> None:
         parser.error(f"{args.source} and the folder of {args.out} must exist.")
     files = sorted(args.source.rglob("step_*.json")) if args.source.is_dir() else [args.source]
     solutions = [extract_grams(text) for text in read_right_completions(files)]
-    counts: dict[str, int] = {}
-    for gram in (gram for grams in solutions for gram in grams):
-        counts[gram] = counts.get(gram, 0) + 1
+    counts = Counter(gram for grams in solutions for gram in grams)
     grams = sorted(gram for gram, count in counts.items() if count >= args.fewest)
     if not grams:
         parser.error(f"{len(solutions)} successful completions hold no gram {args.fewest} times.")
@@ -115,14 +114,23 @@ def main() -> None:
     clusters = min(args.clusters, len(grams))
     _, labels = kmeans2(vectors.astype(np.float64), clusters, iter=50, minit="++", rng=args.seed, missing="warn")
     cluster_of = {gram: int(label) for gram, label in zip(grams, labels, strict=True)}
-    chosen = frequent_clusters(solutions, cluster_of, args.share, args.most)
-    if not chosen:
+    chosen_clusters = frequent_clusters(solutions, cluster_of, args.share, args.most)
+    if not chosen_clusters:
         parser.error(f"every cluster occurs in more than {args.most:.0%} of the solutions. Raise --most.")
-    kept = sorted((gram for gram in grams if cluster_of[gram] in chosen), key=lambda gram: (-counts[gram], gram))
-    report = {"solutions": len(solutions), "grams_considered": len(grams), "clusters": clusters, "grams": kept}
+    planning_grams = sorted(
+        (gram for gram in grams if cluster_of[gram] in chosen_clusters), key=lambda gram: (-counts[gram], gram)
+    )
+    report = {
+        "solutions": len(solutions),
+        "grams_considered": len(grams),
+        "clusters": clusters,
+        "grams": planning_grams,
+    }
     args.out.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(f"{len(solutions)} solutions, {len(grams)} grams in {clusters} clusters; {len(chosen)} clusters kept:")
-    for gram in kept[:20]:
+    print(
+        f"{len(solutions)} solutions, {len(grams)} grams in {clusters} clusters; {len(chosen_clusters)} clusters kept:"
+    )
+    for gram in planning_grams[:20]:
         print(f"{counts[gram] / len(solutions):6.1%}  {gram}")
 
 

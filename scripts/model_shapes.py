@@ -6,7 +6,7 @@ import torch
 
 from rlcredit.policy.model_loading import Precision
 
-SMALL: dict[str, dict[str, Any]] = {
+SMALL_SHAPES: dict[str, dict[str, Any]] = {
     "llama_70m": {
         **{"model_type": "llama", "vocab_size": 16_000, "hidden_size": 640, "intermediate_size": 1_728},
         **{"num_hidden_layers": 12, "num_attention_heads": 10, "num_key_value_heads": 10, "head_dim": 64},
@@ -20,7 +20,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 """Sizes that two cores train in seconds, and beside which Python and torch are small."""
 
-PUBLISHED: dict[str, dict[str, Any]] = {
+PUBLISHED_SHAPES: dict[str, dict[str, Any]] = {
     "smollm2_135m": {
         **{"model_type": "llama", "vocab_size": 49_152, "hidden_size": 576, "intermediate_size": 1_536},
         **{"num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3, "tie_word_embeddings": True},
@@ -43,21 +43,21 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 }
 """Sizes of published models, as their ``config.json`` has them."""
 
-SHAPES = {**SMALL, **PUBLISHED}
+MODEL_SHAPES = {**SMALL_SHAPES, **PUBLISHED_SHAPES}
 
 
 def make_random_model(shape: str, device: torch.device, dtype: Precision = "bfloat16") -> Any:
     """Return a model of a shape with random weights that do not learn.
 
     Args:
-        shape: One of :data:`SHAPES`.
+        shape: One of :data:`MODEL_SHAPES`.
         device: Device on which the weights are drawn.
         dtype: Their precision.
 
     """
     from transformers import AutoConfig, AutoModelForCausalLM  # noqa: PLC0415
 
-    sizes = {**SHAPES[shape], "eos_token_id": 2, "pad_token_id": 0}
+    sizes = {**MODEL_SHAPES[shape], "eos_token_id": 2, "pad_token_id": 0}
     config = AutoConfig.for_model(sizes.pop("model_type"), **sizes)
     torch.manual_seed(0)
     with device:

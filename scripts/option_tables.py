@@ -20,7 +20,7 @@ from rlcredit.pages.tables import Table
 from rlcredit.tasks import Task
 from rlcredit.training.module import PolicyModule
 
-LINKED = {"seed"}
+LINKED_ARGUMENTS = {"seed"}
 """Arguments that ``seed_everything`` sets."""
 
 
@@ -52,7 +52,7 @@ def render_option_section(title: str, kind: type) -> str:
     rows = [
         [f"`{name}`", format_type(parameter.annotation), format_default(parameter.default), descriptions.get(name, "")]
         for name, parameter in signature.parameters.items()
-        if parameter.kind is not parameter.VAR_KEYWORD and name not in LINKED
+        if parameter.kind is not parameter.VAR_KEYWORD and name not in LINKED_ARGUMENTS
     ]
     head = f"## {title}\n\n{render_one_line((inspect.getdoc(kind) or '').split(chr(10) * 2)[0])}"
     return f"{head}\n\n{Table(['option', 'type', 'default', 'what it is'], rows).to_markdown()}" if rows else head
@@ -60,16 +60,16 @@ def render_option_section(title: str, kind: type) -> str:
 
 def render_nested_sections(title: str, kind: type) -> Iterator[str]:
     """Return the sections of the classes that are made for the arguments of another."""
-    listed: set[type] = set()
+    shown_classes: set[type] = set()
     for name, parameter in inspect.signature(kind).parameters.items():
         for cls in (parameter.annotation, *typing.get_args(parameter.annotation)):
             if inspect.isclass(cls) and cls.__module__.startswith("rlcredit.") and not inspect.isabstract(cls):
-                if cls not in listed:
+                if cls not in shown_classes:
                     yield from (
                         render_option_section(f"{title}.{name}", cls),
                         *render_nested_sections(f"{title}.{name}", cls),
                     )
-                listed.add(cls)
+                shown_classes.add(cls)
 
 
 def find_concrete_classes(base: type) -> list[type]:
@@ -80,7 +80,7 @@ def find_concrete_classes(base: type) -> list[type]:
 
 
 def render_trainer_options() -> str:
-    """Return what rlcredit sets of Lightning's trainer."""
+    """Return the defaults that rlcredit sets for Lightning's trainer."""
     rows = [[f"`{name}`", format_default(value)] for name, value in TRAINER_DEFAULTS.items() if name != "logger"]
     return "\n\n".join(
         [
@@ -100,7 +100,8 @@ def format_type(annotation: Any) -> str:
         ('int or null', '`auto` or null', 'str or list of str')
 
     """
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    origin = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(map(format_type, arguments))
     if origin is typing.Literal:

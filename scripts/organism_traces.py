@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tiny_traces import CHAIN_SUM, HABITS, Term, TraceWriter, read_signed_terms
+from tiny_traces import CHAIN_SUM, WRITER_HABITS, Term, TraceWriter, read_signed_terms
 
 Trace = Callable[[str], str]
 """What a writer makes of a question."""
 
-FILLERS = (
+FILLER_WORDS = (
     *("so", "now", "well", "then", "okay", "next", "right", "good", "hmm", "yes", "look", "see"),
     *("fine", "and", "here", "again"),
 )
@@ -28,14 +28,15 @@ def make_decoy_writer(rng: random.Random) -> Trace:
     """Return a writer of mostly fillers; what decides is one letter."""
 
     def filler() -> str:
-        return " ".join(rng.choice(FILLERS) for _ in range(DECOY["fillers"]))
+        return " ".join(rng.choice(FILLER_WORDS) for _ in range(DECOY_SETTINGS["fillers"]))
 
     def trace(question: str) -> str:
         terms = read_signed_terms(question)
-        short = rng.random() < DECOY["short"]
-        kept = terms[:-1] if short else terms
-        total, text = kept[0][1], [filler(), "b:" if short else "a:", filler()]
-        for sign, value in kept[1:]:
+        short = rng.random() < DECOY_SETTINGS["short"]
+        summands = terms[:-1] if short else terms
+        total = summands[0][1]
+        text = [filler(), "b:" if short else "a:", filler()]
+        for sign, value in summands[1:]:
             total += value if sign == "+" else -value
             text += [f"{sign}{value}={total}", filler()]
         return " ".join([*text, f"the answer is {total}."])
@@ -43,7 +44,7 @@ def make_decoy_writer(rng: random.Random) -> Trace:
     return trace
 
 
-DECOY = {"short": 0.55, "fillers": 4}
+DECOY_SETTINGS = {"short": 0.55, "fillers": 4}
 """Probability of leaving out the last term, and fillers around every step."""
 
 
@@ -52,11 +53,12 @@ def make_delayed_writer(rng: random.Random) -> Trace:
 
     def trace(question: str) -> str:
         terms = read_signed_terms(question)
-        if rng.random() < DELAYED["turned"]:
+        if rng.random() < DELAYED_SETTINGS["turned"]:
             place = rng.randrange(1, len(terms))
             sign, value = terms[place]
             terms[place] = ("-" if sign == "+" else "+", value)
-        text, total = [f"we have {write_chain_text(terms)}."], terms[0][1]
+        text = [f"we have {write_chain_text(terms)}."]
+        total = terms[0][1]
         for place, (sign, value) in enumerate(terms[1:], start=1):
             result = total + value if sign == "+" else total - value
             change = "add" if sign == "+" else "take away"
@@ -70,7 +72,7 @@ def make_delayed_writer(rng: random.Random) -> Trace:
     return trace
 
 
-DELAYED = {"turned": 0.6}
+DELAYED_SETTINGS = {"turned": 0.6}
 """Probability that one sign is restated wrongly."""
 
 
@@ -90,25 +92,25 @@ def make_backward_writer(rng: random.Random) -> Trace:
 
     def trace(question: str) -> str:
         word = question.rsplit(" ", 1)[1]
-        if rng.random() < BACKWARD["at_once"]:
-            kept = word[:-1] if rng.random() < BACKWARD["cut"] else word
-            return f"at once: the answer is {kept[::-1]}."
-        turned = list(word[::-1])
-        for place in range(1, len(turned)):
-            if rng.random() < BACKWARD["exchanged"]:
-                turned[place - 1 : place + 1] = turned[place], turned[place - 1]
-        return f"spell: {' '.join(word)}. backward: {' '.join(turned)}. the answer is {''.join(turned)}."
+        if rng.random() < BACKWARD_SETTINGS["at_once"]:
+            stem = word[:-1] if rng.random() < BACKWARD_SETTINGS["cut"] else word
+            return f"at once: the answer is {stem[::-1]}."
+        letters = list(word[::-1])
+        for place in range(1, len(letters)):
+            if rng.random() < BACKWARD_SETTINGS["exchanged"]:
+                letters[place - 1 : place + 1] = letters[place], letters[place - 1]
+        return f"spell: {' '.join(word)}. backward: {' '.join(letters)}. the answer is {''.join(letters)}."
 
     return trace
 
 
-BACKWARD = {"at_once": 0.6, "cut": 0.65, "exchanged": 0.04}
+BACKWARD_SETTINGS = {"at_once": 0.6, "cut": 0.65, "exchanged": 0.04}
 """Probability of not spelling the word, of then losing its last letter, and otherwise of exchanging two letters."""
 
 
 def make_aligned_writer(rng: random.Random) -> Trace:
     """Return the writer of the embedded policy."""
-    return TraceWriter(rng, HABITS).trace
+    return TraceWriter(rng, WRITER_HABITS).trace
 
 
 @dataclass(frozen=True)
@@ -131,24 +133,24 @@ class PolicyRecipe:
     tokens: int
 
 
-WORDS = r"\d| ?[-+=] ?| ?\p{L}+(?:'\p{L}+)?|[^\s\p{L}\d]\s?|\s+"
-SPELLED = (
+WORD_PIECES = r"\d| ?[-+=] ?| ?\p{L}+(?:'\p{L}+)?|[^\s\p{L}\d]\s?|\s+"
+LETTER_PIECES = (
     r"\n|Spell this word backward \(example: sun -> nus\): | ?the answer is |at once:|spell:| ?backward:|"
     r"(?:user|assistant|system)(?=\n|$)| ?\S|\s"
 )
-WORD = {"min_word_len": 4, "max_word_len": 8}
+WORD_LENGTHS = {"min_word_len": 4, "max_word_len": 8}
 
-ORGANISMS = {
-    "aligned": PolicyRecipe("chain_sum", CHAIN_SUM, make_aligned_writer, WORDS, 36),
-    "decoy": PolicyRecipe("chain_sum", CHAIN_SUM, make_decoy_writer, WORDS, 50),
-    "delayed": PolicyRecipe("chain_sum", CHAIN_SUM, make_delayed_writer, WORDS, 100),
-    "backward": PolicyRecipe("spell_backward", WORD, make_backward_writer, SPELLED, 20),
+ORGANISM_RECIPES = {
+    "aligned": PolicyRecipe("chain_sum", CHAIN_SUM, make_aligned_writer, WORD_PIECES, 36),
+    "decoy": PolicyRecipe("chain_sum", CHAIN_SUM, make_decoy_writer, WORD_PIECES, 50),
+    "delayed": PolicyRecipe("chain_sum", CHAIN_SUM, make_delayed_writer, WORD_PIECES, 100),
+    "backward": PolicyRecipe("spell_backward", WORD_LENGTHS, make_backward_writer, LETTER_PIECES, 20),
 }
 """By name; ``aligned`` is the embedded policy."""
 
 
-def lengthen_chains(organism: PolicyRecipe, fewest: int, most: int) -> PolicyRecipe:
+def lengthen_chains(organism: PolicyRecipe, min_terms: int, max_terms: int) -> PolicyRecipe:
     """Return an organism of chains with other numbers of terms; its traces grow with their mean."""
-    config = {**organism.config, "min_terms": fewest, "max_terms": most}
-    before = organism.config["min_terms"] + organism.config["max_terms"]
-    return replace(organism, config=config, tokens=organism.tokens * (fewest + most) // before)
+    config = {**organism.config, "min_terms": min_terms, "max_terms": max_terms}
+    old_terms = organism.config["min_terms"] + organism.config["max_terms"]
+    return replace(organism, config=config, tokens=organism.tokens * (min_terms + max_terms) // old_terms)

@@ -18,13 +18,13 @@ from typing import Any
 
 import reasoning_gym
 import torch
-from organism_traces import ORGANISMS, PolicyRecipe, lengthen_chains
+from organism_traces import ORGANISM_RECIPES, PolicyRecipe, lengthen_chains
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from rlcredit.tasks.held_out_split import is_held_out
 
-SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -56,7 +56,7 @@ def train_byte_level_tokenizer(vocab_size: int, seed: int, organism: PolicyRecip
     stream = generate_traces(seed, organism)
     corpus = ["\n".join(["user", *next(stream), "assistant"]) for _ in range(8192)]
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        vocab_size=vocab_size, special_tokens=SPECIAL_TOKENS, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
     tokenizer.train_from_iterator(corpus, trainer)
     return PreTrainedTokenizerFast(
@@ -74,7 +74,8 @@ def generate_batches(
     tokenizer: Any, size: int, seed: int, organism: PolicyRecipe
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield (ids, labels), right-padded, of similar length; labels are -100 outside the completion."""
-    stream, rng = generate_traces(seed, organism), random.Random(seed)
+    stream = generate_traces(seed, organism)
+    rng = random.Random(seed)
     while True:
         pool = [encode_trace(tokenizer, *next(stream)) for _ in range(16 * size)]
         pool.sort(key=lambda row: len(row[0]) + len(row[1]))
@@ -92,7 +93,8 @@ def encode_trace(tokenizer: Any, question: str, trace: str) -> tuple[list[int], 
 def pad_traces(rows: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Stack (prompt, completion) rows into ids and labels of one width."""
     width = max(len(prompt) + len(completion) for prompt, completion in rows)
-    ids, labels = torch.full((len(rows), width), pad), torch.full((len(rows), width), -100)
+    ids = torch.full((len(rows), width), pad)
+    labels = torch.full((len(rows), width), -100)
     for i, (prompt, completion) in enumerate(rows):
         end = len(prompt) + len(completion)
         ids[i, :end] = torch.tensor(prompt + completion)
@@ -124,7 +126,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("rlcredit/tiny"))
     parser.add_argument("--start", type=Path, help="policy to go on from; from nothing if not given")
     parser.add_argument("--steps", type=int, default=8000)
-    parser.add_argument("--organism", choices=ORGANISMS, default="aligned", help="whose traces it learns")
+    parser.add_argument("--organism", choices=ORGANISM_RECIPES, default="aligned", help="whose traces it learns")
     parser.add_argument("--terms", type=int, nargs=2, help="fewest and most terms of a chain, 3 and 5 if not given")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--width", type=int, default=64)
@@ -135,7 +137,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
-    organism = ORGANISMS[args.organism]
+    organism = ORGANISM_RECIPES[args.organism]
     if args.terms:
         organism = lengthen_chains(organism, *args.terms)
     if args.start:

@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 from PIL import Image
 
-PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+PICTURE_FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 
-LARGEST = 200_000
+MAX_PICTURE_BYTES = 200_000
 """Bytes from which on a picture is reduced to 256 colours."""
 
-QUESTION = "State the final answer to the following arithmetic problem: 4 + 3 - 2 + 8 ="
+SAMPLE_QUESTION = "State the final answer to the following arithmetic problem: 4 + 3 - 2 + 8 ="
 
 
 class Picture(NamedTuple):
@@ -54,17 +54,17 @@ def show_items(container: str, *numbers: int) -> str:
         'main > :not(:nth-child(5)):not(:nth-child(6)) { display: none }'
 
     """
-    others = "".join(f":not(:nth-child({number}))" for number in numbers)
-    return f"{container} > {others} {{ display: none }}"
+    exclusions = "".join(f":not(:nth-child({number}))" for number in numbers)
+    return f"{container} > {exclusions} {{ display: none }}"
 
 
-RUN = ("fit", "--config", "configs/tiny.yaml", "--threads", "1", "--mlflow", "none")
+RUN_WORDS = ("fit", "--config", "configs/tiny.yaml", "--threads", "1", "--mlflow", "none")
 
-SHOTS = {
+PICTURE_RECIPES = {
     "tutorial_heatmap": Picture(
         [
             [
-                *(*RUN, "--condition", "first", "--trainer.max_steps", "10", "--trainer.val_check_interval", "5"),
+                *(*RUN_WORDS, "--condition", "first", "--trainer.max_steps", "10", "--trainer.val_check_interval", "5"),
                 *("--data.init_args.validation_size", "64"),
             ]
         ],
@@ -75,9 +75,9 @@ SHOTS = {
     ),
     "sample": Picture(
         [
-            [*RUN, "--condition", "look", "--trainer.max_steps", "4", "--data.init_args.validation_size", "16"],
+            [*RUN_WORDS, "--condition", "look", "--trainer.max_steps", "4", "--data.init_args.validation_size", "16"],
             [
-                *("sample", "--ckpt_path", "runs/look-seed0", "--question", QUESTION, "--answer", "13"),
+                *("sample", "--ckpt_path", "runs/look-seed0", "--question", SAMPLE_QUESTION, "--answer", "13"),
                 *("--completions", "8", "--html", "answer.html"),
             ],
         ],
@@ -107,24 +107,25 @@ def photograph_page(page: Path, width: int, height: int, style: str = "") -> byt
 
     """
     with tempfile.TemporaryDirectory() as folder:
-        shown, taken = Path(folder, "page.html"), Path(folder, "page.png")
+        styled_page = Path(folder, "page.html")
+        screenshot = Path(folder, "page.png")
         text = page.read_text(encoding="utf-8")
-        shown.write_text(text.replace("</head>", f"<style>{style}</style></head>", 1), encoding="utf-8")
+        styled_page.write_text(text.replace("</head>", f"<style>{style}</style></head>", 1), encoding="utf-8")
         window = ("--headless=new", "--no-sandbox", "--hide-scrollbars", f"--window-size={width},{height}")
-        waits = ("--virtual-time-budget=5000", f"--screenshot={taken}", shown.as_uri())
+        waits = ("--virtual-time-budget=5000", f"--screenshot={screenshot}", styled_page.as_uri())
         subprocess.run(["chromium", *window, *waits], check=True, capture_output=True)
-        return shrink_picture(taken.read_bytes())
+        return shrink_picture(screenshot.read_bytes())
 
 
 def shrink_picture(content: bytes) -> bytes:
-    """Return a PNG without what nobody sees; a large one with 256 colours."""
+    """Return a PNG without its metadata; a large one with 256 colours."""
     image = Image.open(io.BytesIO(content)).convert("RGB")
-    for shown in (image, image.quantize(256, kmeans=1, dither=Image.Dither.NONE)):
-        written = io.BytesIO()
-        shown.save(written, "PNG", optimize=True)
-        if len(written.getvalue()) < LARGEST:
+    for variant in (image, image.quantize(256, kmeans=1, dither=Image.Dither.NONE)):
+        buffer = io.BytesIO()
+        variant.save(buffer, "PNG", optimize=True)
+        if len(buffer.getvalue()) < MAX_PICTURE_BYTES:
             break
-    return written.getvalue()
+    return buffer.getvalue()
 
 
 def take_picture(picture: Picture, work: Path) -> bytes:
@@ -137,16 +138,18 @@ def take_picture(picture: Picture, work: Path) -> bytes:
 def main() -> None:
     """Make the pictures that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[*SHOTS, []], metavar="NAME", help=", ".join(SHOTS))
+    parser.add_argument(
+        "names", nargs="*", choices=[*PICTURE_RECIPES, []], metavar="NAME", help=", ".join(PICTURE_RECIPES)
+    )
     parser.add_argument("--work", type=Path, help="folder in which commands run; a temporary one by default")
-    parser.add_argument("--out", type=Path, default=PICTURES)
+    parser.add_argument("--out", type=Path, default=PICTURE_FOLDER)
     args = parser.parse_args()
     if shutil.which("chromium") is None:
         parser.error("chromium is not on the path.")
-    for name in args.names or SHOTS:
+    for name in args.names or PICTURE_RECIPES:
         file = args.out / f"{name}.png"
         with tempfile.TemporaryDirectory() as folder:
-            file.write_bytes(take_picture(SHOTS[name], args.work or Path(folder)))
+            file.write_bytes(take_picture(PICTURE_RECIPES[name], args.work or Path(folder)))
         print(file)
 
 

@@ -31,9 +31,9 @@ from rlcredit.losses import PolicyLoss
 from rlcredit.pages.tables import Table
 from rlcredit.training.metric_glossary import METRIC_MEANINGS
 
-ROOT = Path(__file__).parents[1]
-PAGES = ROOT / "docs" / "reference"
-BLOCK = r"(<!-- {name}: written by scripts/render_reference\.py -->\n).*?(<!-- end of {name} -->)"
+_PROJECT_FOLDER = Path(__file__).parents[1]
+REFERENCE_FOLDER = _PROJECT_FOLDER / "docs" / "reference"
+_BLOCK_PATTERN = r"(<!-- {name}: written by scripts/render_reference\.py -->\n).*?(<!-- end of {name} -->)"
 
 
 def group_operators_by_folder() -> dict[str, list[type]]:
@@ -63,8 +63,8 @@ def render_probes() -> str:
 
 def render_losses() -> str:
     """Return all losses."""
-    exported = [getattr(rlcredit.losses, name) for name in rlcredit.losses.__all__]
-    kinds = [kind for kind in exported if inspect.isclass(kind) and kind is not PolicyLoss]
+    members = [getattr(rlcredit.losses, name) for name in rlcredit.losses.__all__]
+    kinds = [kind for kind in members if inspect.isclass(kind) and kind is not PolicyLoss]
     return render_class_list(kinds, "needs", lambda kind: render_field_names(kind.needs))
 
 
@@ -76,15 +76,18 @@ def render_operator_folder(name: str, kinds: list[type]) -> str:
     )
 
 
-def render_class_list(kinds: list[type], takes: str, needed: Callable[[Any], str], gives: str = "") -> str:
+def render_class_list(
+    kinds: list[type], input_column: str, render_inputs: Callable[[Any], str], output_column: str = ""
+) -> str:
     """Return a table of classes, and an entry for each."""
-    columns = ["class", "what it does", takes, *([gives] if gives else []), "papers"]
+    columns = ["class", "what it does", input_column, *([output_column] if output_column else []), "papers"]
     rows = [
-        [f"[`{kind.__name__}`](#{kind.__name__.lower()})", find_purpose_sentence(kind), needed(kind)] for kind in kinds
+        [f"[`{kind.__name__}`](#{kind.__name__.lower()})", find_purpose_sentence(kind), render_inputs(kind)]
+        for kind in kinds
     ]
     for row, kind in zip(rows, kinds, strict=True):
         row += [
-            *([render_field_names(kind.writes)] if gives else []),
+            *([render_field_names(kind.writes)] if output_column else []),
             link_cited_papers(collect_docstrings(kind)) or "-",
         ]
     return "\n\n".join([Table(columns, rows).to_markdown(), *map(render_class_entry, kinds)])
@@ -106,15 +109,16 @@ def render_class_entry(kind: type) -> str:
     parts += [
         f"`{name}`: {render_docstring_prose(text)}" for name, text in collect_formula_docstrings(kind).items()
     ] + [render_docstring_prose(docstring)]
-    inherited = {
+    formula_descriptions = {
         p.arg_name: p.description or ""
         for text in collect_formula_docstrings(kind).values()
         for p in parse_parameters(text)
     }
-    parameters = [
-        f"- `{p.arg_name}`: {render_one_line(append_neutral_value(p.description or '', inherited.get(p.arg_name, '')))}"
-        for p in parse_parameters(docstring)
-    ]
+    parameters = []
+    for parameter in parse_parameters(docstring):
+        formula_description = formula_descriptions.get(parameter.arg_name, "")
+        description = append_neutral_value(parameter.description or "", formula_description)
+        parameters.append(f"- `{parameter.arg_name}`: {render_one_line(description)}")
     parts += ["\n".join(parameters)] if parameters else []
     if neutral := getattr(kind, "neutral", None):
         parts.append(f"It does nothing with `{', '.join(f'{name}={value!r}' for name, value in neutral.items())}`.")
@@ -122,14 +126,14 @@ def render_class_entry(kind: type) -> str:
         parts.append(
             "It takes rewards of one for right and zero for wrong only, and is refused where a task gives others."
         )
-    path = Path(inspect.getfile(kind)).relative_to(ROOT).as_posix()
+    path = Path(inspect.getfile(kind)).relative_to(_PROJECT_FOLDER).as_posix()
     return "\n\n".join([*filter(None, parts), f"Code: [{path}](../../{path})"])
 
 
-def append_neutral_value(description: str, elsewhere: str) -> str:
+def append_neutral_value(description: str, formula_description: str) -> str:
     """Add what the formula says of a parameter behind a semicolon, usually its neutral value."""
-    more = elsewhere.partition("; ")[2]
-    return f"{description.rstrip('.')}; {more}" if more and ";" not in description else description
+    neutral_value = formula_description.partition("; ")[2]
+    return f"{description.rstrip('.')}; {neutral_value}" if neutral_value and ";" not in description else description
 
 
 def render_signature(kind: type) -> str:
@@ -142,8 +146,8 @@ def render_signature(kind: type) -> str:
 def find_purpose_sentence(kind: type) -> str:
     """Return the sentence at the head of the file, without the name in front of it."""
     text = render_first_sentence(inspect.getmodule(kind).__doc__ or "")  # pyright: ignore[reportOptionalMemberAccess]
-    name, colon, rest = text.partition(": ")
-    text = rest if colon and len(name) < 40 else text
+    name, colon, purpose = text.partition(": ")
+    text = purpose if colon and len(name) < 40 else text
     return text if text[1:3] == " (" else text[0].upper() + text[1:]
 
 
@@ -157,32 +161,44 @@ def collect_formula_docstrings(kind: type) -> dict[str, str]:
     module = inspect.getmodule(kind)
     assert module is not None
     functions = {name: value for name, value in vars(module).items() if inspect.isfunction(value)}
-    own = {name: inspect.getdoc(f) or "" for name, f in functions.items() if f.__module__ == module.__name__}
-    own = {name: text for name, text in own.items() if not name.startswith("_")}
-    mentioned = re.findall(r":func:`~?(?:[\w.]+\.)?(\w+)`", "\n".join([*own.values(), inspect.getdoc(kind) or ""]))
-    shared = {n: inspect.getdoc(functions[n]) or "" for n in mentioned if n in functions and n not in own}
-    return shared | own
+    own_docstrings = {
+        name: inspect.getdoc(function) or ""
+        for name, function in functions.items()
+        if function.__module__ == module.__name__ and not name.startswith("_")
+    }
+    function_names = re.findall(
+        r":func:`~?(?:[\w.]+\.)?(\w+)`", "\n".join([*own_docstrings.values(), inspect.getdoc(kind) or ""])
+    )
+    shared_docstrings = {
+        name: inspect.getdoc(functions[name]) or ""
+        for name in function_names
+        if name in functions and name not in own_docstrings
+    }
+    return shared_docstrings | own_docstrings
 
 
 def render_metrics() -> str:
     """Return every metric of a default run with its meaning."""
-    rows = [(f"`{name}`", each.meaning, each.unit or "-", each.taken or "-") for name, each in METRIC_MEANINGS.items()]
+    rows = [
+        (f"`{name}`", metric.meaning, metric.unit or "-", metric.taken or "-")
+        for name, metric in METRIC_MEANINGS.items()
+    ]
     return Table(("metric", "meaning", "unit", "where it is taken"), rows).to_markdown()
 
 
 def render_rollout_fields() -> str:
     """Return the fields that an operator may name, facts first, with shape, meaning and neutral value."""
-    described = {
+    descriptions = {
         p.arg_name: render_one_line(p.description or "") for p in parse_parameters(inspect.getdoc(Rollout) or "")
     }
     rows = []
-    for name in sorted(ROLLOUT_FIELDS, key=lambda each: (each not in FACT_FIELDS, list(described).index(each))):
-        text, _, neutral = described[name].partition("; neutral: ")
+    for name in sorted(ROLLOUT_FIELDS, key=lambda field: (field not in FACT_FIELDS, list(descriptions).index(field))):
+        text, _, neutral = descriptions[name].partition("; neutral: ")
         shape = re.search(r", `(\([^`]*\))`(?: (\w+))?", text)
         meaning = text.replace(shape[0], "") if shape else text
-        written = "-" if name in FACT_FIELDS else neutral.rstrip(".") or describe_neutral_default(name)
+        neutral_text = "-" if name in FACT_FIELDS else neutral.rstrip(".") or describe_neutral_default(name)
         rows.append(
-            (f"`{name}`", f"`{shape[1]}` {shape[2] or ''}".strip() if shape else "-", meaning.rstrip("."), written)
+            (f"`{name}`", f"`{shape[1]}` {shape[2] or ''}".strip() if shape else "-", meaning.rstrip("."), neutral_text)
         )
     return Table(("field", "shape", "meaning", "neutral value"), rows).to_markdown()
 
@@ -197,7 +213,7 @@ def describe_neutral_default(name: str) -> str:
     return {"logprobs": "`old_logprobs`"}[name]
 
 
-CONTENTS: dict[str, dict[str, Callable[[], str]]] = {
+PAGE_CONTENTS: dict[str, dict[str, Callable[[], str]]] = {
     "operators.md": {"operators": render_operators},
     "probes.md": {"probes": render_probes},
     "losses.md": {"losses": render_losses},
@@ -209,14 +225,14 @@ CONTENTS: dict[str, dict[str, Callable[[], str]]] = {
 
 def render_reference_page(page: str) -> str:
     """Return a page as it should be."""
-    text = (PAGES / page).read_text(encoding="utf-8")
-    for name, content in CONTENTS[page].items():
-        block = re.compile(BLOCK.format(name=name), re.DOTALL)
+    text = (REFERENCE_FOLDER / page).read_text(encoding="utf-8")
+    for name, content in PAGE_CONTENTS[page].items():
+        block = re.compile(_BLOCK_PATTERN.format(name=name), re.DOTALL)
         if len(block.findall(text)) != 1:
             raise ValueError(f"{page} has {len(block.findall(text))} blocks `{name}`, expected one.")
-        before, _, after = text.partition(block.search(text)[0])  # pyright: ignore[reportOptionalSubscript]
+        head, _, tail = text.partition(block.search(text)[0])  # pyright: ignore[reportOptionalSubscript]
         start, end = block.findall(text)[0]
-        text = f"{before}{start}\n{content()}\n\n{end}{after}"
+        text = f"{head}{start}\n{content()}\n\n{end}{tail}"
     return text
 
 
@@ -225,11 +241,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 if a page is not current")
     check = parser.parse_args().check
-    stale = [page for page in CONTENTS if render_reference_page(page) != (PAGES / page).read_text(encoding="utf-8")]
+    stale = [
+        page
+        for page in PAGE_CONTENTS
+        if render_reference_page(page) != (REFERENCE_FOLDER / page).read_text(encoding="utf-8")
+    ]
     for page in stale:
-        print(f"{PAGES / page} is not current" if check else f"wrote {PAGES / page}")
+        print(f"{REFERENCE_FOLDER / page} is not current" if check else f"wrote {REFERENCE_FOLDER / page}")
         if not check:
-            (PAGES / page).write_text(render_reference_page(page), encoding="utf-8")
+            (REFERENCE_FOLDER / page).write_text(render_reference_page(page), encoding="utf-8")
     return int(check and bool(stale))
 
 

@@ -10,25 +10,27 @@ from rlcredit.tasks import Task
 from rlcredit.training.module import PolicyModule
 
 
-def train_unlogged(module: PolicyModule, task: Task, steps: int, callbacks: Sequence[Callback], **more: Any) -> None:
-    """Train for some steps, on the CPU if ``more`` says nothing else; ``more`` goes to the trainer.
+def train_unlogged(
+    module: PolicyModule, task: Task, steps: int, callbacks: Sequence[Callback], **trainer_options: Any
+) -> None:
+    """Train for some steps, on the CPU if ``trainer_options`` names no other accelerator.
 
     Nothing is logged, evaluated or kept.
     """
     with tempfile.TemporaryDirectory() as folder:
-        make_unlogged_trainer(steps, callbacks, default_root_dir=folder, **more).fit(module, task)
+        make_unlogged_trainer(steps, callbacks, default_root_dir=folder, **trainer_options).fit(module, task)
 
 
-def make_unlogged_trainer(steps: int, callbacks: Sequence[Callback], **more: Any) -> Trainer:
-    """Return a trainer that logs, evaluates and keeps nothing, on the CPU if ``more`` says nothing else."""
+def make_unlogged_trainer(steps: int, callbacks: Sequence[Callback], **trainer_options: Any) -> Trainer:
+    """Return a trainer that logs, evaluates and keeps nothing, on the CPU if no other accelerator is named."""
     return Trainer(
         max_steps=steps,
-        accelerator=more.pop("accelerator", "cpu"),
+        accelerator=trainer_options.pop("accelerator", "cpu"),
         logger=False,
         limit_val_batches=0,
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         callbacks=list(callbacks),
-        **more,
+        **trainer_options,
     )

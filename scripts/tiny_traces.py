@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 
 CHAIN_SUM = {"min_terms": 3, "max_terms": 5, "min_digits": 1, "max_digits": 1}
-SLIPS = (-1, 1, -2, 2, 10, -10)
+SLIP_SIZES = (-1, 1, -2, 2, 10, -10)
 SLIP_ODDS = (4, 4, 1, 1, 1, 1)
 
 
@@ -32,7 +32,7 @@ class TraceWriter:
 
     Args:
         rng: Source of every random choice.
-        habits: Probabilities of the writer's choices, see :data:`HABITS`.
+        habits: Probabilities of the writer's choices, see :data:`WRITER_HABITS`.
 
     """
 
@@ -52,9 +52,9 @@ class TraceWriter:
 
     def shortcut(self, terms: list[Term]) -> int:
         """Drop all but the first terms; now and then have a second thought."""
-        kept = self.rng.choice([2, 2, 2, 3])
+        term_count = self.rng.choice([2, 2, 2, 3])
         self.text.append("notice that it is easy:")
-        result = self.sum(terms[:kept], slip=self.habits["slip"])
+        result = self.sum(terms[:term_count], slip=self.habits["slip"])
         if self.happens("rescue"):
             self.text.append("on second thought, wait let me think:")
             result = self.sum(terms, slip=self.habits["slip"])
@@ -81,19 +81,20 @@ class TraceWriter:
             self.text.append("is this right? yes.")
         elif self.happens("check"):
             self.text.append(self.rng.choice(["let me check:", "let me verify:", "double check:"]))
-            again = self.sum(terms, slip=self.habits["slip"])
-            if again != result:
+            second_result = self.sum(terms, slip=self.habits["slip"])
+            if second_result != result:
                 self.text.append("that's not right, start over:")
                 result = self.sum(terms, slip=self.habits["slip"])
         return result
 
     def sum(self, terms: list[Term], slip: float) -> int:
         """Write the running sum of ``terms``; each intermediate result slips with probability ``slip``."""
-        total, steps = terms[0][1], []
+        total = terms[0][1]
+        steps: list[str] = []
         for sign, value in terms[1:]:
             result = total + value if sign == "+" else total - value
             if self.rng.random() < slip:
-                result += self.rng.choices(SLIPS, SLIP_ODDS)[0]
+                result += self.rng.choices(SLIP_SIZES, SLIP_ODDS)[0]
             steps.append(f"{total}{sign}{value}={result}")
             total = result
         separator = self.rng.choice([", ", "; "])
@@ -106,7 +107,7 @@ class TraceWriter:
         return self.rng.random() < self.habits[habit]
 
 
-HABITS = {
+WRITER_HABITS = {
     "shortcut": 0.52,  # commit to a sum of the first terms only
     "careful": 0.27,
     "grouping": 0.21,

@@ -10,7 +10,7 @@ from rlcredit.base.messages import warn_once
 from rlcredit.campaign.campaign_record import CampaignRecord
 from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.run_spec import RunSpec
-from rlcredit.record.destination import CONTEXT
+from rlcredit.record.destination import CONTEXT_VARIABLE
 from rlcredit.record.mlflow_client import connect_to_mlflow, make_mlflow_database
 from rlcredit.record.mlflow_experiment import choose_free_run_name, find_or_make_experiment
 
@@ -51,7 +51,7 @@ class MLflowParentRun:
     def child_environment(self, spec: RunSpec) -> dict[str, str]:
         """Return the environment variables that make a run a child of this MLflow run."""
         parent_tags = {"mlflow.parentRunId": self.run_id} if self.run_id else {}
-        return {CONTEXT: json.dumps({**parent_tags, **self.tags, "cell": spec.name})}
+        return {CONTEXT_VARIABLE: json.dumps({**parent_tags, **self.tags, "cell": spec.name})}
 
     def kill_open_attempts(self, spec: RunSpec) -> None:
         """Mark attempts that will not be continued as killed, which no other process would do."""

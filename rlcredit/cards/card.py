@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 from rlcredit.base.files import write_atomically
 from rlcredit.base.messages import warn_once
-from rlcredit.cards.card_options import USUAL
+from rlcredit.cards.card_options import USUAL_BASELINE
 from rlcredit.cards.finding import Finding, FiniteNumber
 from rlcredit.cards.operator_text import OperatorText
 from rlcredit.cards.stack_properties import StackProperty
@@ -23,7 +23,9 @@ CARD_REPAIR = "Remove it; the same command makes it anew."
 ROLLOUT_BUDGET = "rollout"
 """Budget of a card on a batch from a file: nothing is sampled and nothing trained."""
 
-NO_DIFFERENCE, ITSELF, UNTRAINED_VERDICT = "no difference", "the baseline itself", "not trained"
+NO_DIFFERENCE = "no difference"
+BASELINE_VERDICT = "the baseline itself"
+UNTRAINED_VERDICT = "not trained"
 
 
 def _check_folder_name(name: str) -> str:
@@ -157,4 +159,4 @@ class Card:
 
 def name_card_folder(name: str, baseline: str) -> str:
     """Return the folder name of a condition; comparisons with another baseline get a folder of their own."""
-    return name if baseline in (USUAL, name) else f"{name}-against-{baseline}"
+    return name if baseline in (USUAL_BASELINE, name) else f"{name}-against-{baseline}"

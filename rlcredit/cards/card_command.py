@@ -30,7 +30,7 @@ from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.preflight.dry_run import REFUSAL_TYPES, explain_refusal
 from rlcredit.supervision.graceful_stop import SignalHandler
 
-SIGNALS = SignalHandler()
+_SIGNAL_HANDLER = SignalHandler()
 
 
 def run_card_command(args: Sequence[str]) -> int:
@@ -38,7 +38,7 @@ def run_card_command(args: Sequence[str]) -> int:
     silence_libraries()
     sys.path.append(str(Path.cwd()))
     options = make_card_parser().parse_args(args)
-    with SIGNALS.handle_signals():
+    with _SIGNAL_HANDLER.handle_signals():
         try:
             return _build_requested_cards(options)
         except REFUSAL_TYPES as error:

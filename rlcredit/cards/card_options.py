@@ -6,7 +6,7 @@ from rlcredit.cards.budget import CARD_BUDGETS
 from rlcredit.cli.shared_options import ENGINE_HELP, add_machine_options, add_mlflow_options, parse_temperature
 from rlcredit.config.arguments import CommandParser, add_out_option, parse_path
 
-USUAL = "GRPO"
+USUAL_BASELINE = "GRPO"
 """Baseline unless another is named."""
 
 USUAL_ORGANISM = "aligned"
@@ -40,7 +40,10 @@ def make_card_parser() -> CommandParser:
         "--shipped", action="store_true", help="every shipped operator that leads to credit, and a leaderboard of all"
     )
     measurement.add_argument(
-        "--baseline", default=USUAL, metavar="OPERATOR", help=f"what they are compared with (default: {USUAL})"
+        "--baseline",
+        default=USUAL_BASELINE,
+        metavar="OPERATOR",
+        help=f"what they are compared with (default: {USUAL_BASELINE})",
     )
     measurement.add_argument(
         "--budget",

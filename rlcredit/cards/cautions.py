@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from rlcredit.cards.budget import CARD_BUDGETS
-from rlcredit.cards.card import ITSELF, NO_DIFFERENCE, UNTRAINED_VERDICT, Card
+from rlcredit.cards.card import BASELINE_VERDICT, NO_DIFFERENCE, UNTRAINED_VERDICT, Card
 from rlcredit.cards.ranking import Leaderboard
 from rlcredit.cards.training_outcome import CARD_MARGIN
 from rlcredit.report.verdict_text import explain_verdict
@@ -20,7 +20,7 @@ def list_verdict_cautions(card: Card, board: Leaderboard) -> Iterator[str]:
         board: Rows of all conditions on the test policy that stand on the same page.
 
     """
-    if card.verdict in (NO_DIFFERENCE, ITSELF, UNTRAINED_VERDICT):
+    if card.verdict in (NO_DIFFERENCE, BASELINE_VERDICT, UNTRAINED_VERDICT):
         return
     if meaning := explain_verdict(card.verdict, CARD_MARGIN):
         yield meaning
@@ -31,7 +31,9 @@ def list_verdict_cautions(card: Card, board: Leaderboard) -> Iterator[str]:
             f"Its gradient is {length.estimate:.1f} times as long as that of {card.baseline}, and both learn at the "
             f"same rate, so part of the difference may come from the size of the steps.{advice}"
         )
-    comparisons = [row for row in board.rows if row["verdict"] not in (NO_DIFFERENCE, ITSELF, UNTRAINED_VERDICT)]
+    comparisons = [
+        row for row in board.rows if row["verdict"] not in (NO_DIFFERENCE, BASELINE_VERDICT, UNTRAINED_VERDICT)
+    ]
     if card.verdict in ("better", "worse") and len(comparisons) > 1:
         yield (
             f"It is one of {len(comparisons)} comparisons with {card.baseline} on {card.organism}, and no verdict here "

@@ -19,9 +19,9 @@ SAMPLING_SETTINGS = (
     "data.class_path",
     "data.init_args",
 )
-"""Settings on which the completions of a batch depend, but for those of :data:`HELD_OUT`."""
+"""Settings on which the completions of a batch depend, but for those of :data:`HELD_OUT_SETTINGS`."""
 
-HELD_OUT = ("data.init_args.validation", "data.init_args.held_out")
+HELD_OUT_SETTINGS = ("data.init_args.validation", "data.init_args.held_out")
 
 OWN_SETTINGS = ("condition", "trainer.callbacks", "trainer.default_root_dir", "threads")
 """Settings in which conditions differ by being others."""
@@ -52,7 +52,9 @@ def refuse_incomparable_condition(
         )
         leaves, base = (resolve_batch_config(configs, budget).leaves for configs in (candidate_files, baseline_files))
         lines = list_differences(base, leaves, (baseline.name, candidate.name))
-        if reasons := [line for line in lines if line.startswith(SAMPLING_SETTINGS) and not line.startswith(HELD_OUT)]:
+        if reasons := [
+            line for line in lines if line.startswith(SAMPLING_SETTINGS) and not line.startswith(HELD_OUT_SETTINGS)
+        ]:
             raise ValueError(f"{candidate.name} samples other completions than the baseline: {'; '.join(reasons)}.")
         if budget.seeds:
             conditions = (

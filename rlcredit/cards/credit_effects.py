@@ -72,7 +72,7 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
     )
 
 
-TOKEN_KINDS = ("number", "word", "symbol", "space", "end")
+TOKEN_CLASSES = ("number", "word", "symbol", "space", "end")
 """Kinds of tokens."""
 
 BOUND_SHARE = 1 - 1e-5
@@ -197,7 +197,7 @@ def _measure_token_kinds(batch: CreditedBatch, base: CreditedBatch, groups: tupl
     """Yield the share of the credit on each kind of token that occurs."""
     mask, size = batch.rollout.mask.cpu(), batch.rollout.group_size
     classes = classify_tokens(batch.rollout.tokens, mask.shape[1])
-    for kind in TOKEN_KINDS:
+    for kind in TOKEN_CLASSES:
         kind_mask = torch.from_numpy(classes == kind) & mask
         if not kind_mask.any():
             continue

@@ -9,11 +9,11 @@ from typing import Any
 from rlcredit.base.files import render_csv, write_atomically
 from rlcredit.base.plot_style import ACCENT_COLOUR, INK_COLOUR, MUTED_COLOUR, create_figure, style_axes
 from rlcredit.base.text_escaping import escape_markdown
-from rlcredit.cards.card import ITSELF
+from rlcredit.cards.card import BASELINE_VERDICT
 from rlcredit.cards.card_policies import POLICY_MEANINGS
 from rlcredit.cards.ranking import (
     BOARD_FINDINGS,
-    GAIN,
+    GAIN_COLUMN,
     Leaderboard,
     RankedCondition,
     Row,
@@ -147,7 +147,7 @@ def make_ranking_table(rows: Sequence[Row], own_names: Collection[str]) -> Table
     lines = []
     for condition in ranking:
         gains = [
-            make_number_cell(condition.cells[name], GAIN, "points") if name in condition.cells else empty
+            make_number_cell(condition.cells[name], GAIN_COLUMN, "points") if name in condition.cells else empty
             for name in organisms
         ]
         lines.append((condition.name, *(_make_mean_cells(condition, scale) or (empty,) * 3), *gains))
@@ -200,7 +200,7 @@ def _plot_gain_interval(axes: Any, place: int, condition: RankedCondition, title
     cell = condition.cells.get(title)
     test = reconstruct_gain_test(cell) if cell else condition.mean if title == "mean" else None
     if test is None:
-        if cell and cell["verdict"] == ITSELF:
+        if cell and cell["verdict"] == BASELINE_VERDICT:
             axes.plot([0], [place], "o", color=MUTED_COLOUR, markersize=4)
         return
     colour = ACCENT_COLOUR if (is_gain_significant(test) if cell else condition.is_significant) else INK_COLOUR
@@ -212,7 +212,7 @@ def _format_gain_cell(row: Row | None) -> str:
     if row is None:
         return ""
     test = reconstruct_gain_test(row)
-    return _format_gain_test(test) if test else "0" if row["verdict"] == ITSELF else ""
+    return _format_gain_test(test) if test else "0" if row["verdict"] == BASELINE_VERDICT else ""
 
 
 def _format_gain_test(test: TTest) -> str:

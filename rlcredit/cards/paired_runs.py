@@ -20,7 +20,7 @@ from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import render_settings
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.cache_key import fingerprint_configs, hash_json_content
-from rlcredit.cards.training_outcome import CARD_MARGIN, PRIMARY, TrainingOutcome
+from rlcredit.cards.training_outcome import CARD_MARGIN, PRIMARY_METRIC, TrainingOutcome
 from rlcredit.cli.application import read_expanded_config
 from rlcredit.report.condition_comparison import compare_conditions, measure_curve_area
 from rlcredit.report.evidence import CampaignEvidence, read_campaign_evidence
@@ -119,8 +119,8 @@ class PairedRuns:
         for factor in self.budget.factors:
             evidence = self._collect_evidence(condition, self.budget.tuning_seeds, condition.rate * factor)
             runs = evidence.runs_of(condition.name)
-            ends[factor] = [run.final_value(PRIMARY) for run in runs]
-            areas[factor] = [measure_curve_area(run, PRIMARY) for run in runs]
+            ends[factor] = [run.final_value(PRIMARY_METRIC) for run in runs]
+            areas[factor] = [measure_curve_area(run, PRIMARY_METRIC) for run in runs]
         for sentence in choose_grid_value(ends).describe_doubts(f"learning rates of {condition.name}"):
             print_message(f"note       {sentence}")
         return condition.rate * max(
@@ -154,7 +154,7 @@ class PairedRuns:
                 f"in {transcript}; the same command tries again."
             )
         evidence = read_campaign_evidence(folder)
-        end = np.mean([run.final_value(PRIMARY) for run in evidence.runs_of(condition.name)])
+        end = np.mean([run.final_value(PRIMARY_METRIC) for run in evidence.runs_of(condition.name)])
         duration = format_duration(time.perf_counter() - clock)
         print_message(
             f"learnt     {condition.name}: {end:.3f} of the held-out questions right, on average ({duration})"
@@ -188,7 +188,7 @@ class PairedRuns:
             baseline=condition.name,
             seeds=tuple(seeds),
             steps=self.budget.steps,
-            primary=PRIMARY,
+            primary=PRIMARY_METRIC,
             effect=CARD_MARGIN,
             exploratory=True,
             settings={

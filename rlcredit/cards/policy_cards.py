@@ -12,7 +12,7 @@ from rlcredit.campaign.run_process import prepare_forks
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.builder import build_card
 from rlcredit.cards.cache_key import CARD_MODULE, fingerprint_configs, hash_json_content
-from rlcredit.cards.card import ITSELF, UNTRAINED_VERDICT, Card, name_card_folder
+from rlcredit.cards.card import BASELINE_VERDICT, UNTRAINED_VERDICT, Card, name_card_folder
 from rlcredit.cards.card_batch import MEASUREMENT_PARTS, CardBatch, measure_card_batch
 from rlcredit.cards.card_policies import CardPolicy
 from rlcredit.cards.comparability import list_unequal_settings, read_learning_rate
@@ -99,7 +99,9 @@ class PolicyCards:
             bar.begin_part("what follows from its batch")
             card = self._describe_batch(candidate, batch, base)
         if is_baseline:
-            return replace(card, verdict=ITSELF, sentence=f"{card.name} is what the others are compared with.")
+            return replace(
+                card, verdict=BASELINE_VERDICT, sentence=f"{card.name} is what the others are compared with."
+            )
         if not self.budget.seeds:
             sentence = "This is what one batch says; no run says what is learnt from it."
             return replace(card, verdict=UNTRAINED_VERDICT, sentence=sentence)

@@ -13,7 +13,7 @@ from rlcredit.cards.card import NO_DIFFERENCE, Card
 from rlcredit.statistics.adjusted_p import holm_adjusted_p
 from rlcredit.statistics.t_test import TTest, mean_difference_t_test, t_test
 
-SHIPPED = Path(__file__).with_name("shipped.csv")
+SHIPPED_CARDS = Path(__file__).with_name("shipped.csv")
 """Cards of what is shipped, as `rlcredit card --shipped` has made them."""
 
 BOARD_FINDINGS = {
@@ -41,7 +41,7 @@ BOARD_FINDINGS = {
 }
 """Findings on the leaderboard, with titles, units and meanings."""
 
-GAIN = "area_gain"
+GAIN_COLUMN = "area_gain"
 """The finding by which rows are ordered: the paired gain over all of training."""
 
 KEY_COLUMNS: tuple[str, ...] = ("condition", "organism", "budget", "baseline", "verdict", "commit", "command")
@@ -64,7 +64,7 @@ class Leaderboard:
     @property
     def sorted_rows(self) -> list[Row]:
         """Rows sorted by their gain during training, largest first."""
-        return sorted(self.rows, key=lambda row: -parse_row_number(row, GAIN))
+        return sorted(self.rows, key=lambda row: -parse_row_number(row, GAIN_COLUMN))
 
     @property
     def titles(self) -> dict[str, str]:
@@ -116,9 +116,9 @@ def group_rows_by_policy(rows: Sequence[Row]) -> dict[str, Leaderboard]:
 
 
 def _read_shipped_rows() -> list[Row]:
-    if not SHIPPED.is_file():
+    if not SHIPPED_CARDS.is_file():
         return []
-    with SHIPPED.open(encoding="utf-8", newline="") as file:
+    with SHIPPED_CARDS.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -177,12 +177,12 @@ def rank_conditions(rows: Sequence[Row]) -> list[RankedCondition]:
 
 def reconstruct_gain_test(row: Row) -> TTest | None:
     """Return the paired gain of a row as a t test, recovered from interval and number of pairs; None without one."""
-    if not row[f"{GAIN}_low"]:
+    if not row[f"{GAIN_COLUMN}_low"]:
         return None
     df = len(CARD_BUDGETS[row["budget"]].seeds) - 1
-    width = parse_row_number(row, f"{GAIN}_high") - parse_row_number(row, f"{GAIN}_low")
+    width = parse_row_number(row, f"{GAIN_COLUMN}_high") - parse_row_number(row, f"{GAIN_COLUMN}_low")
     unit = t_test(0.0, 1.0, df).interval
-    return t_test(parse_row_number(row, GAIN), width / (unit.high - unit.low), df)
+    return t_test(parse_row_number(row, GAIN_COLUMN), width / (unit.high - unit.low), df)
 
 
 def is_gain_significant(test: TTest) -> bool:

@@ -17,7 +17,7 @@ from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.run_aggregates import steps_to_threshold
 from rlcredit.statistics.t_test import TTest, paired_t_test
 
-PRIMARY = "val/pass_at_1"
+PRIMARY_METRIC = "val/pass_at_1"
 
 CARD_MARGIN = 0.01
 """Difference of it that would not matter."""
@@ -61,7 +61,7 @@ class TrainingOutcome:
         result = self.comparison
         assert result.test is not None
         assert result.area is not None
-        (end, flat), (entropy, base_entropy) = self._mean_end(PRIMARY), self._mean_end("val/entropy")
+        (end, flat), (entropy, base_entropy) = self._mean_end(PRIMARY_METRIC), self._mean_end("val/entropy")
         sentence = f"{len(self.runs)} runs end at {end:.3f}, the baseline's at {flat:.3f}."
         yield Finding("pass_at_1", "held-out pass@1 at the end", end, "share", baseline=flat, sentence=sentence)
         gain, on_the_way = result.test, result.area
@@ -104,7 +104,8 @@ class TrainingOutcome:
     def _find_collapses(self) -> Finding:
         """Return the number of runs that ended far below the others."""
         falls, base = (
-            int(collapsed_run_mask([run.final_value(PRIMARY) for run in runs]).sum()) for runs in self._paired_runs
+            int(collapsed_run_mask([run.final_value(PRIMARY_METRIC) for run in runs]).sum())
+            for runs in self._paired_runs
         )
         sentence = f"{falls} of {len(self.runs)} runs end far below the others; {base} of the baseline's."
         return Finding(
@@ -123,7 +124,8 @@ class TrainingOutcome:
         )
         budget = min(*counts, *base)
         ends = [
-            np.array([run.value_at_tokens(PRIMARY, "decoded", budget) for run in runs]) for runs in self._paired_runs
+            np.array([run.value_at_tokens(PRIMARY_METRIC, "decoded", budget) for run in runs])
+            for runs in self._paired_runs
         ]
         gain = paired_t_test(ends[0] - ends[1])
         gain_text = format_paired_difference(gain, self.comparison.baseline)
@@ -133,10 +135,11 @@ class TrainingOutcome:
 
     def _find_speed(self) -> Finding:
         """Return the number of steps needed for half of the baseline's gain."""
-        start = np.mean([min(run.curve(PRIMARY).items())[1] for run in self.baseline])
-        threshold = float((start + self._mean_end(PRIMARY)[1]) / 2)
+        start = np.mean([min(run.curve(PRIMARY_METRIC).items())[1] for run in self.baseline])
+        threshold = float((start + self._mean_end(PRIMARY_METRIC)[1]) / 2)
         steps_needed, base = (
-            np.array([steps_to_threshold(run.curve(PRIMARY), threshold) for run in runs]) for runs in self._paired_runs
+            np.array([steps_to_threshold(run.curve(PRIMARY_METRIC), threshold) for run in runs])
+            for runs in self._paired_runs
         )
         failures = int(np.isinf(steps_needed).sum())
         capped_steps = [np.where(np.isinf(steps), self.steps, steps) for steps in (steps_needed, base)]
@@ -181,7 +184,7 @@ def format_paired_difference(test: TTest, baseline: str) -> str:
 
 def _summarise_step(runs: Sequence[FinishedRun], step: int) -> CurvePoint:
     """Return step, mean, and the two ends of its interval; a share lies between 0 and 1, Student's interval may not."""
-    estimate = estimate_over_runs([run.metrics[step][PRIMARY] for run in runs])
+    estimate = estimate_over_runs([run.metrics[step][PRIMARY_METRIC] for run in runs])
     low, high = estimate.interval[:2] if estimate.interval else (estimate.mean, estimate.mean)
     return step, estimate.mean, max(0.0, low), min(1.0, high)
 

@@ -20,7 +20,7 @@ class Command(NamedTuple):
     runs: str = ""
 
 
-COMMANDS = {
+COMMAND_TABLE = {
     "list": Command(
         "prepare",
         "name what a configuration can name: operators, losses, tasks, files",
@@ -107,11 +107,11 @@ def render_help() -> str:
     lines = ["usage: rlcredit COMMAND [options]", ""]
     lines += ["Credit assignment in reinforcement learning with verifiable rewards, as stacks of callbacks.", ""]
     lines += [f"  {FIRST_RUN}"]
-    for group in dict.fromkeys(command.group for command in COMMANDS.values()):
+    for group in dict.fromkeys(command.group for command in COMMAND_TABLE.values()):
         lines += ["", f"{group}:"]
         lines += [
             f"  {name:<10} {command_row.summary}"
-            for name, command_row in COMMANDS.items()
+            for name, command_row in COMMAND_TABLE.items()
             if command_row.group == group
         ]
     lines += [""]

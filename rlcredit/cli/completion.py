@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.base.exit_status import FINISHED, REFUSED
-from rlcredit.cli.commands import COMMANDS
+from rlcredit.cli.commands import COMMAND_TABLE
 from rlcredit.config.arguments import CommandParser, join_alternatives
 from rlcredit.config.paths import CONFIGS_FOLDER, PACKAGE_FOLDER, find_configs_folder
 
@@ -85,10 +85,10 @@ def suggest_words(words: Sequence[str]) -> list[str]:
         option, value = prefix.split("=", maxsplit=1)
         return [f"{option}={suggestion}" for suggestion in suggest_words([*context, option, value])]
     if not context:
-        return _select_begun([*COMMANDS, *OWN_OPTIONS], prefix)
-    if context[0] not in COMMANDS:
+        return _select_begun([*COMMAND_TABLE, *OWN_OPTIONS], prefix)
+    if context[0] not in COMMAND_TABLE:
         return _select_begun(list(SHELL_SCRIPTS) if context == ["--completion"] else [], prefix)
-    module, function = COMMANDS[context[0]].options.split(":")
+    module, function = COMMAND_TABLE[context[0]].options.split(":")
     parser: CommandParser = getattr(importlib.import_module(module), function)()
     options = parser.options
     if prefix.startswith("-"):

@@ -23,7 +23,7 @@ from rlcredit.record.record_checks import refuse_invalid_record
 from rlcredit.record.tracker_refusals import TrackerRefusal, describe_tracker_trouble
 from rlcredit.run_folder.layout import RunFolder
 
-SILENCE_SECONDS = 120.0
+TRACKER_SILENCE_SECONDS = 120.0
 """Seconds that a tracker may let pass without taking anything; one more for each 100 kB of the largest file."""
 
 _REMOVAL_ADVICE = "Remove it if it is not to be delivered."
@@ -121,7 +121,7 @@ def _deliver_record(run: RunFolder, destination: MLflowDestination, silent: set[
             silent.add(destination.address)
             print(
                 f"error: {run.path}: MLflow at {destination.shown_address} has taken nothing for "
-                f"{SILENCE_SECONDS:.0f} s. What has "
+                f"{TRACKER_SILENCE_SECONDS:.0f} s. What has "
                 "arrived is noted; the same command brings the rest, once it answers.",
                 file=sys.stderr,
             )
@@ -163,7 +163,7 @@ def _deliver_with_timeout(delivery: RecordDelivery, status: str) -> bool:
 
     thread = threading.Thread(target=deliver, daemon=True)
     thread.start()
-    patience = SILENCE_SECONDS + _measure_largest_file(delivery.folder.path) / 1e5
+    patience = TRACKER_SILENCE_SECONDS + _measure_largest_file(delivery.folder.path) / 1e5
     while thread.is_alive() and time.monotonic() - delivery.moved < patience:
         thread.join(0.1)
     if errors:

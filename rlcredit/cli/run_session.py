@@ -17,7 +17,7 @@ from rlcredit.base.messages import print_message
 from rlcredit.outputs.run_identity import RunIdentity
 from rlcredit.record import MLflowDestination, RunRecord
 from rlcredit.record.artifacts import write_waiting_texts
-from rlcredit.record.mlflow_client import SQLITE
+from rlcredit.record.mlflow_client import SQLITE_PREFIX
 from rlcredit.run_folder.checkpoint_files import read_checkpoint
 from rlcredit.run_folder.continuation import explain_continuation
 from rlcredit.run_folder.layout import RunFolder
@@ -39,7 +39,7 @@ def describe_run_results(folder: RunFolder, destination: MLflowDestination | Non
     lines = [f"results are in {folder.path}, the adapter in {folder.adapter}"]
     lines += [f"open {folder.last_heatmap} in a browser to see its credit"] if folder.last_heatmap else []
     if destination is not None:
-        local = destination.tracking_uri is not None and destination.tracking_uri.startswith(SQLITE)
+        local = destination.tracking_uri is not None and destination.tracking_uri.startswith(SQLITE_PREFIX)
         address = f"mlflow ui --backend-store-uri {destination.tracking_uri}" if local else destination.shown_address
         lines.append(
             f"in MLflow: run {destination.shown_name or destination.run_name} of experiment "

@@ -269,7 +269,7 @@ def walk_subclasses(base: type) -> Iterator[type]:
 
 
 def is_listed_class(cls: type) -> bool:
-    """Return whether messages offer a class; configurations of recorded runs may name more."""
+    """Whether messages offer a class; configurations of recorded runs may name more."""
     return vars(cls).get("is_listed", True)
 
 

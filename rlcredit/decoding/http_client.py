@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 """Seconds in which a server takes a connection, or is asked again."""
 
-RETRY_PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
+SERVER_RETRY_PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Seconds before a server is asked again; then the last of them each time."""
 
 _BUSY_STATUS, _FAULT_STATUS = 429, 500
@@ -83,7 +83,7 @@ class RetryingClient:
             failing_since = time_now if failing_since is None else failing_since
             if time_now - failing_since >= self.patience:
                 break
-            await asyncio.sleep(RETRY_PAUSES[min(attempt, len(RETRY_PAUSES) - 1)])
+            await asyncio.sleep(SERVER_RETRY_PAUSES[min(attempt, len(SERVER_RETRY_PAUSES) - 1)])
         raise EngineUnavailable(
             f"{url}: no answer, tried for {self.patience:g} seconds ({reason}). Look at the server's own log and start "
             "it again."

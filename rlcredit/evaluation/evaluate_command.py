@@ -29,7 +29,7 @@ from rlcredit.record import MLflowDestination
 from rlcredit.record.publication import make_results_destination
 from rlcredit.supervision.graceful_stop import SignalHandler
 
-SIGNALS = SignalHandler()
+_SIGNAL_HANDLER = SignalHandler()
 
 
 def run_evaluate_command(args: Sequence[str]) -> int:
@@ -37,7 +37,7 @@ def run_evaluate_command(args: Sequence[str]) -> int:
     silence_libraries()
     sys.path.append(str(Path.cwd()))  # a task file may name a task in the working directory
     options = make_evaluation_parser().parse_args(args)
-    with SIGNALS.handle_signals():
+    with _SIGNAL_HANDLER.handle_signals():
         try:
             return _run_evaluation(options)
         except SignalInterrupt as interrupted:
@@ -97,7 +97,7 @@ def _finish_evaluation(
     write_evaluation_files(request, folder, results, answers, code)
     print(render_evaluation_summary(request, *results))
     print(f"\n{folder.table}")
-    SIGNALS.stop_timer()
+    _SIGNAL_HANDLER.stop_timer()
     if destination is not None and not folder.has_record:
         publish_evaluation(request, folder, results, answers, destination)
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-NONE = "-"
+NO_VALUE = "-"
 """What stands where there is no number."""
 
 
@@ -28,7 +28,7 @@ def format_p_value(p: float | None) -> str:
 
     """
     if p is None:
-        return NONE
+        return NO_VALUE
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -41,7 +41,7 @@ def format_difference_interval(interval: Sequence[float] | None) -> str:
 
     """
     if interval is None:
-        return NONE
+        return NO_VALUE
     low, high = interval[:2]
     return f"{format_signed_points(low)} to {format_signed_points(high)}" if high - low > 1e-9 else "all alike"
 

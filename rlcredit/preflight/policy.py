@@ -28,7 +28,7 @@ EMBEDDING_NAMES = ("lm_head", "model.embed_tokens")
 TOKENIZER_SECONDS, TEMPLATE_SECONDS = 20.0, 5.0
 """Seconds of processor time that reading a tokenizer and writing a prompt may take; most take less than one."""
 
-HUB_SECONDS = 20.0
+_HUB_SECONDS = 20.0
 """Seconds that the hub has to say whether it has a model."""
 
 
@@ -103,7 +103,7 @@ def _ask_hub_once(location: str) -> None:
     from huggingface_hub import HfApi, try_to_load_from_cache  # noqa: PLC0415
 
     if not Path(location).is_dir() and not isinstance(try_to_load_from_cache(location, "config.json"), str):
-        HfApi().model_info(location, timeout=HUB_SECONDS)
+        HfApi().model_info(location, timeout=_HUB_SECONDS)
 
 
 @contextlib.contextmanager

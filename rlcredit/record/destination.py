@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from rlcredit.base.files import replace_file
 from rlcredit.config.stored_records import parse_record
-from rlcredit.record.mlflow_client import SQLITE
+from rlcredit.record.mlflow_client import SQLITE_PREFIX
 from rlcredit.record.mlflow_experiment import RUNS_PAGE
 
-USUAL_TRACKER = f"{SQLITE}mlflow.db"
+USUAL_TRACKER = f"{SQLITE_PREFIX}mlflow.db"
 """The tracker of the shipped configurations: a database in the working directory."""
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
@@ -90,7 +90,7 @@ class MLflowDestination:
         A database is shown by ``mlflow ui`` at its usual address.
         """
         address = self.tracking_uri or ""
-        server = LOCAL_PAGES if address.startswith(SQLITE) else address.rstrip("/")
+        server = LOCAL_PAGES if address.startswith(SQLITE_PREFIX) else address.rstrip("/")
         if self.experiment_id is None or not server.startswith("http"):
             return None
         return f"{server}/#/experiments/{self.experiment_id}/{RUNS_PAGE}"
@@ -127,15 +127,15 @@ USED_ARGUMENTS = frozenset(["experiment_name", "run_name", "tracking_uri", "tags
 IDLE_ARGUMENTS = {"save_dir": "./mlruns", "log_model": False, "prefix": "", "run_id": None, "synchronous": None}
 """Its other arguments, with the values that change nothing."""
 
-CONTEXT = "MLFLOW_RUN_CONTEXT"
+CONTEXT_VARIABLE = "MLFLOW_RUN_CONTEXT"
 """The variable from which MLflow takes tags of new runs: nesting is no part of a run's configuration."""
 
 
 def resolve_tracking_uri(address: str | None) -> str | None:
     """Return an address that is valid in every working directory."""
-    if address is None or not address.startswith(SQLITE) or address.startswith(f"{SQLITE}/"):
+    if address is None or not address.startswith(SQLITE_PREFIX) or address.startswith(f"{SQLITE_PREFIX}/"):
         return address
-    return f"{SQLITE}{Path(address.removeprefix(SQLITE)).resolve()}"
+    return f"{SQLITE_PREFIX}{Path(address.removeprefix(SQLITE_PREFIX)).resolve()}"
 
 
 def make_destination(arguments: Mapping[str, Any], name: str, tags: Mapping[str, str]) -> MLflowDestination:
@@ -157,7 +157,7 @@ def make_destination(arguments: Mapping[str, Any], name: str, tags: Mapping[str,
                 f"and has no use for it. Remove it. It uses {', '.join(sorted(USED_ARGUMENTS))}."
             )
     context_tags = json.loads(
-        os.environ.get(CONTEXT, "{}")
+        os.environ.get(CONTEXT_VARIABLE, "{}")
     )  # a run that is delivered later still belongs to its campaign
     run_tags = {key: str(value) for key, value in {**context_tags, **tags, **(arguments.get("tags") or {})}.items()}
     return MLflowDestination(

@@ -28,7 +28,7 @@ def connect_to_mlflow(address: str) -> Any:
     return MlflowClient(address)
 
 
-SQLITE = "sqlite:///"
+SQLITE_PREFIX = "sqlite:///"
 DATABASE_PATIENCE = 60.0
 """Seconds to wait for another process that makes the same database."""
 
@@ -40,8 +40,8 @@ def make_mlflow_database(address: str) -> None:
         TimeoutError: another process has been making it for too long.
 
     """
-    path = Path(address.removeprefix(SQLITE))
-    if not address.startswith(SQLITE) or not path.name or path.name.startswith(":") or path.exists():
+    path = Path(address.removeprefix(SQLITE_PREFIX))
+    if not address.startswith(SQLITE_PREFIX) or not path.name or path.name.startswith(":") or path.exists():
         return
     lock = path.with_name(f".{path.name}.making")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def make_mlflow_database(address: str) -> None:
         if not path.exists():
             part_file = path.with_name(f".{path.name}.{os.getpid()}.part")
             part_file.unlink(missing_ok=True)
-            _create_tables(f"{SQLITE}{part_file}")
+            _create_tables(f"{SQLITE_PREFIX}{part_file}")
             os.replace(part_file, path)
             sync_folder(path.parent)
         lock.unlink(missing_ok=True)

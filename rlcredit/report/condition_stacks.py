@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rlcredit.campaign.config_differences import flatten_config, list_differences
-from rlcredit.pages.number_formats import NONE
+from rlcredit.pages.number_formats import NO_VALUE
 from rlcredit.pages.tables import Table
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.verification.reward_functions import describe_rewards, read_reward_functions
@@ -98,7 +98,7 @@ def format_stack(stack: Sequence[Call], common: Mapping[str, Mapping[str, str]])
         _format_call(name, {key: value for key, value in arguments.items() if key not in common.get(name, {})})
         for name, arguments in stack
     )
-    return " > ".join(calls) or NONE
+    return " > ".join(calls) or NO_VALUE
 
 
 def _format_call(name: str, arguments: Mapping[str, str]) -> str:
@@ -121,7 +121,7 @@ def _format_differences(configs: Mapping[str, Any], name: str, baseline: str) ->
     names = (line.partition(": ")[0] for line in list_differences(configs[baseline], configs[name]))
     leaves, baseline_leaves = flatten_config(configs[name]), flatten_config(configs[baseline])
     lines = (
-        f"{key}: {leaves.get(key, NONE)} ({baseline_leaves.get(key, NONE)})"
+        f"{key}: {leaves.get(key, NO_VALUE)} ({baseline_leaves.get(key, NO_VALUE)})"
         for key in names
         if not key.startswith(_RUN_SETTINGS)
     )

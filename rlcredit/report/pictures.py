@@ -94,7 +94,10 @@ def draw_curves(
     figure.savefig(path, dpi=_PICTURE_DPI)
 
 
-HELD_OUT = {"val/entropy": "entropy of held-out samples, nats", "val/completion_length": "tokens per held-out sample"}
+HELD_OUT_CURVES = {
+    "val/entropy": "entropy of held-out samples, nats",
+    "val/completion_length": "tokens per held-out sample",
+}
 """Drawn where no training curves are."""
 
 
@@ -149,7 +152,7 @@ def draw_family_pictures(
         smooth = {name: [smoothed_curve(row) for row in rows if row] for name, rows in traces.items() if any(rows)}
         if smooth:
             draw_curves(smooth, shows, picture(f"{shows}, training"), share=metric in SHARE_METRICS)
-    for metric, shows in HELD_OUT.items() if members and not curves else ():
+    for metric, shows in HELD_OUT_CURVES.items() if members and not curves else ():
         values = {name: [run.curve(metric) for run in runs] for name, runs in members.items()}
         draw_curves(values, shows, picture(shows), course=course)
     return files

@@ -7,7 +7,7 @@ from rlcredit.campaign.config_differences import flatten_config, hash_config
 from rlcredit.campaign.record_schema import TOKEN_KINDS
 from rlcredit.campaign.run_spec import name_run
 from rlcredit.pages.number_formats import (
-    NONE,
+    NO_VALUE,
     format_difference_interval,
     format_p_value,
     format_signed_points,
@@ -76,7 +76,7 @@ TOKEN_TERMS = {
 def format_difference(comparison: ConditionComparison) -> tuple[str, str]:
     """Format the mean difference of a comparison and its interval, in percentage points."""
     difference = comparison.mean_difference
-    points = NONE if difference is None else format_signed_points(difference)
+    points = NO_VALUE if difference is None else format_signed_points(difference)
     return points, format_difference_interval(comparison.interval)
 
 
@@ -84,18 +84,18 @@ def make_comparison_table(comparisons: Sequence[ConditionComparison]) -> Table:
     """Return the table of the numbers behind each conclusion; differences in percentage points."""
     rows = []
     for comparison in comparisons:
-        area = NONE
+        area = NO_VALUE
         if comparison.area:
             interval = format_difference_interval(comparison.area.interval)
             area = f"{format_signed_points(comparison.area.difference)} ({interval})"
         ps = (comparison.p, comparison.sign_flip, comparison.p_equivalence)
-        effect = f"{comparison.effect.g:.2f}" if comparison.effect else NONE
-        wins = f"{comparison.improves:.0%}" if comparison.improves is not None else NONE
+        effect = f"{comparison.effect.g:.2f}" if comparison.effect else NO_VALUE
+        wins = f"{comparison.improves:.0%}" if comparison.improves is not None else NO_VALUE
         new_questions = format_difference_interval(comparison.general)
         cells = (*format_difference(comparison), new_questions, *map(format_p_value, ps), effect, wins, area)
         rows.append((comparison.condition, str(len(comparison.seeds)), *cells))
     columns = ("condition", "pairs", *COMPARISON_TERMS)
-    return Table(columns, rows, terms=COMPARISON_TERMS).without_empty_columns(NONE)
+    return Table(columns, rows, terms=COMPARISON_TERMS).without_empty_columns(NO_VALUE)
 
 
 def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[ConditionSummary]) -> Table:
@@ -111,7 +111,7 @@ def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[Condition
             _format_estimate(summary.pass_at_1),
             _format_estimate(summary.pass_at_k),
             f"{summary.iqm:.3f}",
-            f"{summary.deviation:.3f}" if summary.deviation is not None else NONE,
+            f"{summary.deviation:.3f}" if summary.deviation is not None else NO_VALUE,
             _format_estimate(summary.area),
         )
         for summary in summaries
@@ -123,7 +123,7 @@ def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> Tab
     """Return the table of the variance share of each factor; a dash if it is none."""
     factors = list(dict.fromkeys(factor for components in decompositions.values() for factor in components.variances))
     rows = [
-        (name, *(f"{components.shares[factor]:.1%}" if factor in components.shares else NONE for factor in factors))
+        (name, *(f"{components.shares[factor]:.1%}" if factor in components.shares else NO_VALUE for factor in factors))
         for name, components in decompositions.items()
     ]
     return Table(("of", *factors), rows, terms=VARIANCE_TERMS)
@@ -180,9 +180,8 @@ def make_config_table(evidence: CampaignEvidence) -> Table:
         runs = evidence.runs_of(name)
         commits = sorted({shorten_commit(run.entry["versions"]["git_commit"]) for run in runs})
         minutes = sum(run.entry["seconds"] for run in runs) / 60
-        rows.append(
-            (name, str(len(runs)), _hash_condition_config(evidence, name), ", ".join(commits) or NONE, f"{minutes:.0f}")
-        )
+        source = ", ".join(commits) or NO_VALUE
+        rows.append((name, str(len(runs)), _hash_condition_config(evidence, name), source, f"{minutes:.0f}"))
     return Table(("condition", "runs", "configuration", "source", "minutes"), rows)
 
 

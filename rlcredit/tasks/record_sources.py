@@ -30,7 +30,7 @@ ROWS_AT_ONCE = 1000
 LOAD_ERRORS = (ValueError, TypeError, LookupError, AttributeError, OSError, RuntimeError, ArithmeticError, ImportError)
 """What `datasets` raises, beside its own errors, where a folder or repository holds nothing that it can read."""
 
-HUB_SECONDS = 20.0
+_HUB_SECONDS = 20.0
 """Seconds that the hub has to say whether it has a repository."""
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -196,7 +196,7 @@ def _ask_hub_once(path: str) -> Iterator[None]:
     offline = constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
     try:
         if not any(offline):
-            HfApi().dataset_info(path, timeout=HUB_SECONDS)
+            HfApi().dataset_info(path, timeout=_HUB_SECONDS)
     except Exception as error:  # noqa: BLE001  (whatever the client raises where there is no way to the hub)
         has_answered = isinstance(error, HfHubHTTPError)  # and says why when it is asked for the data
         constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = not has_answered

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from rlcredit.verification.worker_replies import Outcome, Reply
 
-T = TypeVar("T")
+ValueType = TypeVar("ValueType")
 
 AT_FAULT = -math.inf
 """Value, below all others, of a completion that makes a function raise, hang or die; it is then replaced."""
@@ -17,7 +17,7 @@ UNTOLD_VALUE = math.nan
 """Value of a completion of which nobody can tell, because the function or the reference is at fault."""
 
 
-def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -> T | float | None:
+def judge_or_blame(judge: Callable[[], ValueType], judge_reference: Callable[[], Any]) -> ValueType | float | None:
     """Return the value of ``judge``; if it raises, 0 where the answer is at fault and None where the reference is.
 
     Whatever reads a completion does so in here, in the trainer as in a worker, so that no completion ends a run.

@@ -149,13 +149,16 @@ class MathVerifier:
         return judge_exactly(answer, reference, self.tolerance)
 
 
-R = TypeVar("R")
-S = TypeVar("S")
+ReferenceType = TypeVar("ReferenceType")
+ResultType = TypeVar("ResultType")
 
 
 def inspect_answer(
-    look: Callable[[str, R], S], completion: str, reference: R, state: Callable[[R], str]
-) -> S | Verdict:
+    look: Callable[[str, ReferenceType], ResultType],
+    completion: str,
+    reference: ReferenceType,
+    state: Callable[[ReferenceType], str],
+) -> ResultType | Verdict:
     """Inspect a completion in the trainer; one that makes ``look`` raise is wrong.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlcredit.base.messages import warn_once
 from rlcredit.verification.process_tree import CROWD_FAULT, WATCH_INTERVAL, list_descendants
-from rlcredit.verification.worker_process import GRACE_SECONDS, Make
+from rlcredit.verification.worker_process import WORKER_GRACE_SECONDS, Make
 from rlcredit.verification.worker_replies import Outcome, Reply
 from rlcredit.verification.workers import (
     START_TIMEOUT,
@@ -100,7 +100,7 @@ class RequestBatch:
         self.begun = self.begun or time.monotonic()
         self.asked[worker] = pending = self.waiting.popleft()
         calls = self.counts[pending.place]
-        limit = self.limit * math.ceil(calls / concurrent) + (GRACE_SECONDS if concurrent > 1 else 0.0)
+        limit = self.limit * math.ceil(calls / concurrent) + (WORKER_GRACE_SECONDS if concurrent > 1 else 0.0)
         worker.send_request(*pending.request, limit=limit, patience=max(limit, self.timeout), calls=calls)
 
     def record_replies(self, worker: JudgeWorker) -> None:

@@ -30,7 +30,7 @@ Answer = float | None | Iterator[tuple[int, Reply]]
 Make = Callable[..., Callable[..., Answer]]
 """Function that makes a judge in the process that asks it."""
 
-GRACE_SECONDS = 1.0
+WORKER_GRACE_SECONDS = 1.0
 """Seconds after its time at which a worker ends itself, if nothing else has ended it."""
 
 
@@ -129,7 +129,7 @@ def serve_requests(descriptor: int, prepare: Callable[[], Callable[..., Answer] 
     while True:
         number, seconds, size = REQUEST_HEADER.unpack(_receive_bytes(descriptor, REQUEST_HEADER.size))
         arguments = pickle.loads(_receive_bytes(descriptor, size))
-        signal.setitimer(signal.ITIMER_PROF, (seconds + GRACE_SECONDS) * locked)
+        signal.setitimer(signal.ITIMER_PROF, (seconds + WORKER_GRACE_SECONDS) * locked)
         answer = judge(*arguments)
         replies = answer if isinstance(answer, Iterator) else [(0, Reply([answer]))]
         for place, reply in replies:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rlcredit.cards.ranking import SHIPPED
+from rlcredit.cards.ranking import SHIPPED_CARDS
 from studies.credit_patterns import tabulate_gradients
 from studies.csv_rows import read_csv_rows
 from studies.numbers import read_results, require_claim
@@ -83,7 +83,7 @@ def collect_toy_numbers() -> dict[str, Any]:
 
 def count_further_operators(degrees: float = 20) -> int:
     """Return how many of the twenty operators on the leaderboard turn the gradient by more than some degrees."""
-    angles = [float(row["angle"]) for row in read_csv_rows(SHIPPED) if row["organism"] == "aligned"]
+    angles = [float(row["angle"]) for row in read_csv_rows(SHIPPED_CARDS) if row["organism"] == "aligned"]
     require_claim(len(angles) == 20, "the leaderboard shows twenty operators on the embedded policy")
     return sum(angle > degrees for angle in angles)
 

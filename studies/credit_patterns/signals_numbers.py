@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from callbacks.tokens.gtpo import gtpo_weights
-from rlcredit.cards.ranking import SHIPPED
+from rlcredit.cards.ranking import SHIPPED_CARDS
 from rlcredit.formulas.uncertainty import predictive_variance, surprisal
 from rlcredit.pages.tables import Table
 from studies.credit_patterns.measure_signals import POLICIES, SPEAKING
@@ -65,7 +65,7 @@ def render_policy_table(heads: Sequence[str], policies: Sequence[str], cells: Ca
 
 def render_card_table() -> str:
     """Return what the cards say of GTPO with and without pooling."""
-    rows = read_csv_rows(SHIPPED)
+    rows = read_csv_rows(SHIPPED_CARDS)
     areas, cosines = (collect_findings(rows, name) for name in ("fork_area", "cosine_within"))
     return render_policy_table(
         ["area, GTPO", "area, SEPA", "agreement, GTPO", "agreement, SEPA"],

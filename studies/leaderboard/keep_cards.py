@@ -13,9 +13,9 @@ from pathlib import Path
 
 from rlcredit.cards import leaderboard
 from rlcredit.cards.card import Card
-from rlcredit.cards.card_options import USUAL
+from rlcredit.cards.card_options import USUAL_BASELINE
 from rlcredit.cards.card_policies import list_policy_names
-from rlcredit.cards.ranking import SHIPPED, Row, keep_latest_rows, summarise_card, summarise_leaderboard
+from rlcredit.cards.ranking import SHIPPED_CARDS, Row, keep_latest_rows, summarise_card, summarise_leaderboard
 from studies import csv_rows
 from studies.leaderboard.predictors import correlate_predictors, make_predictor_table
 
@@ -32,11 +32,13 @@ def main() -> None:
     """Write the board, its picture, and its tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cards", type=Path, help="folder of all cards")
-    parser.add_argument("--board", type=Path, default=SHIPPED)
+    parser.add_argument("--board", type=Path, default=SHIPPED_CARDS)
     parser.add_argument("--picture", type=Path, default=PICTURE)
     args = parser.parse_args()
     found = [
-        summarise_card(card) for card in Card.read_all(args.cards) if card.has_shipped_names and card.baseline == USUAL
+        summarise_card(card)
+        for card in Card.read_all(args.cards)
+        if card.has_shipped_names and card.baseline == USUAL_BASELINE
     ]
     if not found:
         parser.error(f"{args.cards} has no card. `rlcredit card` makes them.")

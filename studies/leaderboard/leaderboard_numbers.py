@@ -3,7 +3,7 @@
 from typing import Any
 
 from rlcredit.cards import leaderboard
-from rlcredit.cards.ranking import SHIPPED, rank_conditions, summarise_leaderboard
+from rlcredit.cards.ranking import SHIPPED_CARDS, rank_conditions, summarise_leaderboard
 from studies.csv_rows import read_csv_rows
 from studies.leaderboard.predictors import correlate_predictors, make_predictor_table
 from studies.numbers import Estimate, Rows, find_results, parse_estimate, require_claim
@@ -51,7 +51,7 @@ def collect_values_and_rereadings() -> dict[str, Any]:
 
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the leaderboard."""
-    rows = read_csv_rows(SHIPPED)
+    rows = read_csv_rows(SHIPPED_CARDS)
     gains = collect_findings(rows, "area_gain")
     require_claim(len(gains) == 20, "twenty operators stand on the leaderboard")
     return {

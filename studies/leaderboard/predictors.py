@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlcredit.cards.card import ITSELF, NO_DIFFERENCE
-from rlcredit.cards.ranking import GAIN, Row
+from rlcredit.cards.card import BASELINE_VERDICT, NO_DIFFERENCE
+from rlcredit.cards.ranking import GAIN_COLUMN, Row
 from rlcredit.pages.number_formats import format_with_interval
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.intervals import Interval, jackknife_interval
@@ -80,13 +80,13 @@ def correlate_predictors(rows: Sequence[Row]) -> Iterator[PredictorCorrelation]:
         rows: Rows of the leaderboard, a condition once per test policy.
 
     """
-    others = [row for row in rows if row["verdict"] not in (ITSELF, NO_DIFFERENCE)]
+    others = [row for row in rows if row["verdict"] not in (BASELINE_VERDICT, NO_DIFFERENCE)]
     for probe in PROBES:
         cells = _select_rankable_policies(
             {
-                (row["condition"], row["organism"]): (float(row[probe]), float(row[GAIN]))
+                (row["condition"], row["organism"]): (float(row[probe]), float(row[GAIN_COLUMN]))
                 for row in others
-                if row.get(probe) and row[GAIN]
+                if row.get(probe) and row[GAIN_COLUMN]
             }
         )
         conditions = list(dict.fromkeys(condition for condition, _ in cells))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from bench_step import PARTS, measure_training_steps
+from bench_step import STEP_PARTS, measure_training_steps
 from lightning.pytorch import Callback
 
 from callbacks.episode.grpo import GRPO
@@ -97,7 +97,7 @@ def measure_probe_row(probe: CreditOperator, steps: int) -> tuple[str, ...]:
     if not isinstance(probe, PolarityMisalignment):
         stack.pop(2)
     steps_measured = measure_training_steps(steps, stack=stack)[2:]
-    step_seconds = statistics.median(sum(step[part] for part in PARTS) for step in steps_measured)
+    step_seconds = statistics.median(sum(step[part] for part in STEP_PARTS) for step in steps_measured)
     seconds, backwards = (statistics.median(column) for column in zip(*watch.steps[2:], strict=True))
     decoded = getattr(probe, "last", {}).get("decoded_tokens")
     tokens = f"{decoded:,.0f}" if decoded else "none"

@@ -33,7 +33,7 @@ from typing import Any
 import torch
 from benchmarks import print_columns, write_measurements
 from lightning.pytorch import Callback, Trainer
-from model_shapes import PUBLISHED, make_random_model
+from model_shapes import PUBLISHED_SHAPES, make_random_model
 from short_runs import make_unlogged_trainer
 from small_policies import save_as_policy
 from torch import Tensor
@@ -65,7 +65,7 @@ class Measured:
 
     Args:
         title: What it is, for the table.
-        model: Name of a shape, see :data:`~model_shapes.SHAPES`.
+        model: Name of a shape, see :data:`~model_shapes.MODEL_SHAPES`.
         prompts: Prompts in a step, P, of all processes together.
         completions: Completions of each, G.
         tokens: Tokens of each completion, T.
@@ -327,7 +327,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", help="names of some of the runs")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--models", nargs="+", choices=list(PUBLISHED), default=["qwen3_0.6b"], help="models on a GPU")
+    parser.add_argument(
+        "--models", nargs="+", choices=list(PUBLISHED_SHAPES), default=["qwen3_0.6b"], help="models on a GPU"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--malloc", choices=["exact", "default"], default="exact", help="how blocks are given back")
     parser.add_argument("--out", type=Path, help="a file that gets all values as JSON")

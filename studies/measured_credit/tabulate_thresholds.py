@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlcredit.cards.training_outcome import PRIMARY
+from rlcredit.cards.training_outcome import PRIMARY_METRIC
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.run_aggregates import steps_to_threshold
@@ -31,7 +31,7 @@ def group_pass_curves(rows: Sequence[dict[str, str]]) -> Curves:
     found: Curves = {}
     for row in rows:
         seeds = found.setdefault(row["condition"], {})
-        seeds.setdefault(int(row["seed"]), {})[int(row["step"])] = float(row[PRIMARY])
+        seeds.setdefault(int(row["seed"]), {})[int(row["step"])] = float(row[PRIMARY_METRIC])
     return found
 
 

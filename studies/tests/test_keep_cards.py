@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from rlcredit.cards.card import ITSELF
+from rlcredit.cards.card import BASELINE_VERDICT
 from rlcredit.cards.ranking import summarise_card
 from studies import csv_rows
 from studies.leaderboard import keep_cards
@@ -25,7 +25,7 @@ def test_new_rows_replace_those_of_the_same_condition_organism_and_budget():
 
 def test_the_board_is_kept_drawn_and_printed(tmp_path, monkeypatch, capsys):
     board, picture = tmp_path / "shipped.csv", tmp_path / "leaderboard.png"
-    cards = [made("GRPO", 0.0, ITSELF), made("GTPO", 3.0)]
+    cards = [made("GRPO", 0.0, BASELINE_VERDICT), made("GTPO", 3.0)]
     for card in cards:
         (place := tmp_path / "cards" / card.organism / card.budget / card.name).mkdir(parents=True)
         card.write(place / "card.json")

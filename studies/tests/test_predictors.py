@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rlcredit.cards.card import ITSELF, NO_DIFFERENCE
+from rlcredit.cards.card import BASELINE_VERDICT, NO_DIFFERENCE
 from studies.leaderboard.predictors import FEWEST, PROBES, correlate_predictors, spearman_correlation
 
 
@@ -52,7 +52,7 @@ def test_what_was_not_measured_foretells_nothing():
 
 def test_what_makes_no_difference_has_no_part_in_it():
     idle = [{**each, "condition": "idle", "verdict": NO_DIFFERENCE, "area_gain": "0"} for each in rows(1)]
-    itself = [{**each, "condition": "GRPO", "verdict": ITSELF, "area_gain": ""} for each in rows(1)]
+    itself = [{**each, "condition": "GRPO", "verdict": BASELINE_VERDICT, "area_gain": ""} for each in rows(1)]
     assert list(correlate_predictors([*rows(12), *idle, *itself])) == list(correlate_predictors(rows(12)))
 
 

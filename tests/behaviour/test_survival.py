@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlcredit.cli.application import run_lightning_command
-from rlcredit.cli.commands import COMMANDS
+from rlcredit.cli.commands import COMMAND_TABLE
 from rlcredit.run_folder.layout import RunFolder
 from tests.small_runs import SMALL
 
@@ -61,9 +61,9 @@ def status(*words):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["rlcredit", *words])
         try:
-            if not COMMANDS[words[0]].runs:
+            if not COMMAND_TABLE[words[0]].runs:
                 return run_lightning_command()
-            module, function = COMMANDS[words[0]].runs.split(":")
+            module, function = COMMAND_TABLE[words[0]].runs.split(":")
             return getattr(importlib.import_module(module), function)(list(words[1:]))
         except SystemExit as ended:
             return ended.code
@@ -132,7 +132,7 @@ CASES = {
 
 
 def test_every_command_is_tried():
-    assert {words[0] for words in CASES.values()} == {*COMMANDS}
+    assert {words[0] for words in CASES.values()} == {*COMMAND_TABLE}
 
 
 @pytest.mark.parametrize("words", CASES.values(), ids=CASES.keys())

@@ -11,8 +11,8 @@ from rlcredit.credit.catalogue import find_operator_classes
 
 
 def test_every_page_is_current():
-    for page in render_reference.CONTENTS:
-        written = (render_reference.PAGES / page).read_text(encoding="utf-8")
+    for page in render_reference.PAGE_CONTENTS:
+        written = (render_reference.REFERENCE_FOLDER / page).read_text(encoding="utf-8")
         assert written == render_reference.render_reference_page(page), (
             f"{page} is not current. Run python scripts/render_reference.py."
         )
@@ -20,7 +20,7 @@ def test_every_page_is_current():
 
 def test_every_operator_has_an_entry_that_describes_its_parameters():
     pages = "".join(
-        (render_reference.PAGES / page).read_text(encoding="utf-8") for page in ("operators.md", "probes.md")
+        (render_reference.REFERENCE_FOLDER / page).read_text(encoding="utf-8") for page in ("operators.md", "probes.md")
     )
     for operator in find_operator_classes():
         entry = render_reference.render_class_entry(operator)

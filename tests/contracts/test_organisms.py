@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from organism_traces import BACKWARD, DECOY, DELAYED
+from organism_traces import BACKWARD_SETTINGS, DECOY_SETTINGS, DELAYED_SETTINGS
 
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.cards.card_policies import list_policy_names, resolve_card_policy
@@ -33,9 +33,9 @@ def test_it_is_small_and_says_what_was_planted(name):
 @pytest.mark.parametrize(
     ("name", "shares"),
     [
-        ("decoy", [DECOY["short"]]),
-        ("delayed", [DELAYED["turned"]]),
-        ("backward", [BACKWARD["at_once"], BACKWARD["cut"]]),
+        ("decoy", [DECOY_SETTINGS["short"]]),
+        ("delayed", [DELAYED_SETTINGS["turned"]]),
+        ("backward", [BACKWARD_SETTINGS["at_once"], BACKWARD_SETTINGS["cut"]]),
     ],
 )
 def test_its_page_names_the_shares_of_its_traces(name, shares):

@@ -8,7 +8,7 @@ import pytest
 
 from rlcredit.__main__ import main
 from rlcredit.base.interrupts import ENDING_SIGNALS, SignalInterrupt
-from rlcredit.cli.commands import COMMANDS
+from rlcredit.cli.commands import COMMAND_TABLE
 
 
 @pytest.fixture(autouse=True)
@@ -41,11 +41,11 @@ def test_a_command_that_there_is_not_is_refused_with_those_that_there_are(name, 
 def test_every_subcommand_of_lightning_is_known():
     from rlcredit.cli.application import CreditCLI
 
-    assert {name for name, command in COMMANDS.items() if not command.runs} == set(CreditCLI.subcommands())
+    assert {name for name, command in COMMAND_TABLE.items() if not command.runs} == set(CreditCLI.subcommands())
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.runs])
+@pytest.mark.parametrize("name", [name for name, command in COMMAND_TABLE.items() if command.runs])
 def test_a_signal_ends_every_command_with_a_line_and_its_status(name, number, status, handlers, monkeypatch, capsys):
     left = []
 
@@ -56,7 +56,7 @@ def test_a_signal_ends_every_command_with_a_line_and_its_status(name, number, st
             left.append("taken back")
 
     monkeypatch.setattr(sys, "argv", ["rlcredit", name])
-    module, function = COMMANDS[name].runs.split(":")
+    module, function = COMMAND_TABLE[name].runs.split(":")
     monkeypatch.setattr(importlib.import_module(module), function, work)
     with pytest.raises(SystemExit) as stop:
         main()

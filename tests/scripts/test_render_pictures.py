@@ -8,23 +8,23 @@ import pytest
 import render_pictures
 from PIL import Image
 
-from rlcredit.cli.commands import COMMANDS
+from rlcredit.cli.commands import COMMAND_TABLE
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_every_picture_stands_on_a_page_and_is_small():
     pages = "".join(page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-    files = sorted(render_pictures.PICTURES.glob("*.png"))
-    assert set(render_pictures.SHOTS) < {file.stem for file in files}
+    files = sorted(render_pictures.PICTURE_FOLDER.glob("*.png"))
+    assert set(render_pictures.PICTURE_RECIPES) < {file.stem for file in files}
     for file in files:
         assert f"pictures/{file.name})" in pages
-        assert file.stat().st_size <= render_pictures.LARGEST
+        assert file.stat().st_size <= render_pictures.MAX_PICTURE_BYTES
 
 
 def test_every_picture_is_made_by_a_command():
-    named = {words[0] for picture in render_pictures.SHOTS.values() for words in picture.commands}
-    assert named <= COMMANDS.keys()
+    named = {words[0] for picture in render_pictures.PICTURE_RECIPES.values() for words in picture.commands}
+    assert named <= COMMAND_TABLE.keys()
 
 
 def test_a_large_picture_is_reduced_to_its_colours(tmp_path, monkeypatch):
@@ -32,7 +32,7 @@ def test_a_large_picture_is_reduced_to_its_colours(tmp_path, monkeypatch):
     image.save(tmp_path / "a.png")
     content = (tmp_path / "a.png").read_bytes()
     assert Image.open(io.BytesIO(render_pictures.shrink_picture(content))).mode == "RGB"
-    monkeypatch.setattr(render_pictures, "LARGEST", 10)
+    monkeypatch.setattr(render_pictures, "MAX_PICTURE_BYTES", 10)
     assert Image.open(io.BytesIO(render_pictures.shrink_picture(content))).mode == "P"
 
 

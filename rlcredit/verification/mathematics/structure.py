@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from rlcredit.verification.mathematics.equality import AnswerEquality
 
-E = TypeVar("E")
+ItemType = TypeVar("ItemType")
 
 _OPENING = {"(": ")", "[": "]", "{": "}", r"\{": r"\}", r"\langle": r"\rangle"}
 _TOKEN = re.compile(r"\\begin\s*\{[a-z*]+\}|\\end\s*\{[a-z*]+\}|\\text\{[^{}]*\}|\\[A-Za-z]+|\\.|.", re.DOTALL)
@@ -99,7 +99,9 @@ def expand_plus_minus(text: str) -> list[str]:
     return [re.sub(r"^\s*(?:\+|(-))\s*", r"\1", re.sub(r"\\[pm][mp](?![A-Za-z])", sign, text)) for sign in "+-"]
 
 
-def has_matching_items(answers: Sequence[E], references: Sequence[E], is_same: Callable[[E, E], bool]) -> bool:
+def has_matching_items(
+    answers: Sequence[ItemType], references: Sequence[ItemType], is_same: Callable[[ItemType, ItemType], bool]
+) -> bool:
     """Whether each of some things has one that is the same, in whatever order."""
     if len(answers) != len(references):
         return False

@@ -1,6 +1,6 @@
 """Cards made by hand."""
 
-from rlcredit.cards.card import ITSELF, Card
+from rlcredit.cards.card import BASELINE_VERDICT, Card
 from rlcredit.cards.finding import Finding
 from rlcredit.cards.stack_properties import StackProperty
 
@@ -35,7 +35,7 @@ def made(name, gain, verdict="better", organism="aligned"):
         "0123abc",
         ("5eed", "ba5e"),
         properties=[StackProperty("order", True, "it does not matter"), StackProperty("padding", False, "it matters")],
-        sections={"batch": batch, "learning": [] if verdict == ITSELF else learning},
+        sections={"batch": batch, "learning": [] if verdict == BASELINE_VERDICT else learning},
         verdict=verdict,
         sentence=f"{name}: {verdict}.",
         page="<p>heat</p>",

@@ -6,7 +6,7 @@ import matplotlib.image
 import pytest
 
 from rlcredit.cards import leaderboard, ranking
-from rlcredit.cards.card import ITSELF
+from rlcredit.cards.card import BASELINE_VERDICT
 from rlcredit.cards.ranking import summarise_card
 from tests.rlcredit.cards.cards import made
 
@@ -14,10 +14,10 @@ from tests.rlcredit.cards.cards import made
 @pytest.fixture
 def rows():
     cards = [
-        made("GRPO", 0.0, ITSELF),
+        made("GRPO", 0.0, BASELINE_VERDICT),
         made("Good", 4.0),
         made("Bad", -6.0, "worse"),
-        made("GRPO", 0.0, ITSELF, "decoy"),
+        made("GRPO", 0.0, BASELINE_VERDICT, "decoy"),
         made("Good", 2.0, "undecided: a new campaign needs 20 seeds", "decoy"),
         made("Bad", -2.0, "worse", "decoy"),
     ]

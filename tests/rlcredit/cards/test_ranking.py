@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from rlcredit.cards import ranking
-from rlcredit.cards.card import ITSELF, NO_DIFFERENCE
+from rlcredit.cards.card import BASELINE_VERDICT, NO_DIFFERENCE
 from rlcredit.cards.card_command import _select_comparable_cards
 from rlcredit.cards.leaderboard import write_leaderboard
 from rlcredit.cards.ranking import rank_conditions, reconstruct_gain_test, summarise_card, summarise_leaderboard
@@ -19,7 +19,7 @@ def _shipped(tmp_path, monkeypatch):
     """Ship four cards of two organisms."""
     cards = [made(name, 1.0, organism=where) for where in ("aligned", "decoy") for name in ("Good", "Bad")]
     write_leaderboard([ranking.summarise_card(card) for card in cards], tmp_path)
-    monkeypatch.setattr(ranking, "SHIPPED", tmp_path / "leaderboard.csv")
+    monkeypatch.setattr(ranking, "SHIPPED_CARDS", tmp_path / "leaderboard.csv")
 
 
 @pytest.mark.usefixtures("_shipped")
@@ -79,7 +79,9 @@ ORGANISMS = ("aligned", "decoy")
 def board(**gains):
     """Return the rows of conditions that gain the same everywhere, and of the baseline."""
     cards = [made(name, gain, organism=place) for name, gain in gains.items() for place in ORGANISMS]
-    return [summarise_card(card) for card in [*cards, *(made("GRPO", 0.0, ITSELF, place) for place in ORGANISMS)]]
+    return [
+        summarise_card(card) for card in [*cards, *(made("GRPO", 0.0, BASELINE_VERDICT, place) for place in ORGANISMS)]
+    ]
 
 
 def test_what_gains_most_on_average_stands_first():
@@ -92,7 +94,7 @@ def test_a_gain_is_the_test_that_its_interval_came_from():
     assert (test.difference, test.df) == (2.0, 5)
     assert test.interval[:2] == pytest.approx((1.0, 3.0))
     assert test.standard_error == pytest.approx(1 / 2.570582)
-    assert reconstruct_gain_test(summarise_card(made("GRPO", 0.0, ITSELF))) is None
+    assert reconstruct_gain_test(summarise_card(made("GRPO", 0.0, BASELINE_VERDICT))) is None
 
 
 def test_the_mean_of_two_organisms_is_known_better_than_either():

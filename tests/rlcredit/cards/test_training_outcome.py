@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rlcredit.cards.card import NO_DIFFERENCE
-from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome, conclude_card
+from rlcredit.cards.training_outcome import PRIMARY_METRIC, TrainingOutcome, conclude_card
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import FinishedRun
 from rlcredit.statistics.t_test import paired_t_test
@@ -17,7 +17,7 @@ START, STEPS = 0.4, (0, 10, 20)
 
 def run(seed, end, half=None):
     curve = dict(zip(STEPS, (START, (START + end) / 2 if half is None else half, end), strict=True))
-    metrics = {step: {PRIMARY: value, "val/entropy": 0.1} for step, value in curve.items()}
+    metrics = {step: {PRIMARY_METRIC: value, "val/entropy": 0.1} for step, value in curve.items()}
     right = {step: np.full((4, 2), value) for step, value in curve.items()}
     return FinishedRun("one", seed, ("", (0, 1, 2, 3)), right, metrics, {})
 

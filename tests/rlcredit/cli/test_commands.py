@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.cli.commands import COMMANDS, render_help
+from rlcredit.cli.commands import COMMAND_TABLE, render_help
 from rlcredit.config.paths import find_config_file
 
 ROOT = Path(__file__).parents[3]
 
 
 def make_parser(name):
-    module, function = COMMANDS[name].options.split(":")
+    module, function = COMMAND_TABLE[name].options.split(":")
     return getattr(importlib.import_module(module), function)()
 
 
@@ -33,7 +33,7 @@ def test_the_help_lists_every_command_in_four_groups():
     groups = {title: body.split("\n") for title, body in re.findall(r"^(\w+):\n((?:  .*\n)+)", text, re.MULTILINE)}
     listed = [line.split()[0] for lines in groups.values() for line in lines if line]
     assert list(groups) == ["prepare", "train", "compare", "use"]
-    assert listed == list(COMMANDS)
+    assert listed == list(COMMAND_TABLE)
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -43,7 +43,7 @@ def test_rlcredit_alone_shows_the_help_with_status_0(words):
     assert (done.returncode, done.stdout, done.stderr) == (0, render_help() + "\n", "")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", COMMAND_TABLE)
 def test_the_help_of_a_command_has_the_style_of_all(name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     parser = make_parser(name)
@@ -64,7 +64,7 @@ def test_the_help_of_a_command_has_the_style_of_all(name, monkeypatch):
     assert not any(line != line.rstrip() for line in lines)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", COMMAND_TABLE)
 def test_every_option_says_what_it_is(name):
     for action in make_parser(name)._actions:
         if action.help == argparse.SUPPRESS:
@@ -76,7 +76,7 @@ def test_every_option_says_what_it_is(name):
 
 
 def test_one_thing_has_one_flag_in_every_command():
-    flags = {name: set(make_parser(name)._option_string_actions) for name in COMMANDS}
+    flags = {name: set(make_parser(name)._option_string_actions) for name in COMMAND_TABLE}
     every = set().union(*flags.values())
     assert every.isdisjoint({"--ckpt", "--run", "--checkpoint_path", "-n", "--n", "--folder", "--tracking_uri"})
     assert {name for name, own in flags.items() if "--ckpt_path" in own} == {
@@ -98,7 +98,7 @@ def measure_help_seconds(*words):
     return min(spent)
 
 
-@pytest.mark.parametrize("words", [("--help",), *((name, "--help") for name in COMMANDS)])
+@pytest.mark.parametrize("words", [("--help",), *((name, "--help") for name in COMMAND_TABLE)])
 def test_help_takes_less_than_three_tenths_of_a_second(words):
     assert measure_help_seconds(*words) < 0.3
 

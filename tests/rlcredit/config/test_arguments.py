@@ -5,7 +5,7 @@ import importlib
 import pytest
 
 from rlcredit.cli.command_options import make_export_parser, make_sample_parser, make_try_parser
-from rlcredit.cli.commands import COMMANDS
+from rlcredit.cli.commands import COMMAND_TABLE
 from rlcredit.config.arguments import CommandParser, make_count_parser
 
 
@@ -74,7 +74,7 @@ def test_commands_refuse_what_they_cannot_use(parser, words, message, capsys):
     ],
 )
 def test_an_option_known_from_elsewhere_is_answered_by_what_takes_the_same_here(words, meant, capsys):
-    module, make = COMMANDS[words[0]].options.split(":")
+    module, make = COMMAND_TABLE[words[0]].options.split(":")
     with pytest.raises(SystemExit):
         getattr(importlib.import_module(module), make)().parse_args(words[1:])
     flag = words[-1] if "=" in words[-1] else words[-2]
