@@ -73,7 +73,10 @@ def count_files():
 
 
 def count_words():
-    return sum(len(path.read_text(encoding="utf-8").split()) for path in (ROOT / "docs").rglob("*.md"))
+    pages = [
+        path for path in (ROOT / "docs").rglob("*.md") if not path.relative_to(ROOT / "docs").parts[0].startswith("_")
+    ]
+    return sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
 
 
 def find_excess(sizes, budgets):
