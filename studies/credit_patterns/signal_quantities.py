@@ -21,6 +21,7 @@ from rlcredit.formulas.spans import plan_coverage
 from rlcredit.formulas.uncertainty import predictive_variance, surprisal
 from rlcredit.oracle import TrueCredit
 from rlcredit.oracle.credit_agreement import credit_fork_mask, measure_credit_cosines, roc_area_under_curve
+from rlcredit.statistics.intervals import jackknife_interval
 
 Row = dict[str, Any]
 
