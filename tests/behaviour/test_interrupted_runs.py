@@ -131,6 +131,7 @@ def test_a_signal_during_the_wait_for_mlflow_leaves_the_record_closed(tmp_path, 
     assert statuses(tmp_path) == ["FINISHED"]
 
 
+@pytest.mark.slow
 def test_a_signal_before_the_first_step_leaves_nothing_to_continue(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=4", fault="decode:SIGINT:1")
     assert status == 130

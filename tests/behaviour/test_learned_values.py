@@ -75,7 +75,7 @@ def require_equal(one, two):
 
 
 @pytest.mark.filterwarnings("ignore:.*your dataloader is not resumable")  # its order is a function of the step
-@pytest.mark.parametrize("name", mark_others_slow(STACKS, fast=2))
+@pytest.mark.parametrize("name", mark_others_slow(STACKS))
 def test_a_run_goes_on_with_what_its_critic_had_learned(fit, tmp_path, name):
     path, stack, restored = str(tmp_path / "half.ckpt"), STACKS[name](), STACKS[name]()
     how = {"lr": 3e-3, "completions": 4, "max_tokens": 32}

@@ -46,7 +46,7 @@ def test_every_probe_is_compared_with_a_run_without_it():
 SEVERAL_UPDATES = {"steps": 4, "updates_per_rollout": 2, "minibatches": 2, "prompts": 4}
 
 
-@pytest.mark.parametrize("how", mark_others_slow([{"steps": 3}, SEVERAL_UPDATES]))
+@pytest.mark.parametrize("how", mark_others_slow([{"steps": 3}, SEVERAL_UPDATES], fast=0))
 def test_a_run_with_a_probe_is_the_run_without_it_bit_for_bit(fit, how):
     bare = fit(**how)
     for made in PROBES.values():

@@ -1,5 +1,6 @@
 """What each use of Lightning's private interface is for, beside what Lightning does without it."""
 
+import importlib.util
 import signal
 import subprocess
 import sys
@@ -80,7 +81,10 @@ def test_when_a_callback_saves_is_read():
 
 
 def test_a_failed_run_is_ended_by_ours_where_lightning_kills_the_first_process(monkeypatch):
-    theirs = subprocess_script._ChildProcessObserver._terminate_all
+    spec = importlib.util.find_spec(subprocess_script.__name__)
+    fresh = importlib.util.module_from_spec(spec)  # runs in this process may have replaced the function already
+    spec.loader.exec_module(fresh)
+    theirs = fresh._ChildProcessObserver._terminate_all
     monkeypatch.setattr(subprocess_script._ChildProcessObserver, "_terminate_all", theirs)  # put back at the end
     first = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], stderr=subprocess.DEVNULL)

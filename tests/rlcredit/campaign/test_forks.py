@@ -69,6 +69,7 @@ def test_a_fork_is_what_a_process_of_its_own_would_be(tmp_path):
     assert re.sub(r"\d+ s\b", "T s", logs[0]) == re.sub(r"\d+ s\b", "T s", logs[1])
 
 
+@pytest.mark.slow
 def test_a_fork_that_is_killed_takes_what_it_has_started_along(tmp_path):
     run = start_run_process(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, as_fork=True)
     pid = pid_of(tmp_path)

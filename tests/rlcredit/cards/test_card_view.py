@@ -99,6 +99,7 @@ def test_a_warning_belongs_to_its_organism(tmp_path):
         assert page.count("It gives nothing.") == 1
 
 
+@pytest.mark.slow
 def test_it_is_recorded_once(tmp_path):
     tracker = f"sqlite:///{tmp_path / 'mlflow.db'}"
     for _ in range(2):

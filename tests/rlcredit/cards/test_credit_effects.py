@@ -68,6 +68,7 @@ def test_gtpo_moves_credit_inside_completions_and_hicra_onto_them(batch):
     assert onto["moved_within"].estimate < 0.9
 
 
+@pytest.mark.slow
 def test_shares_on_kinds_add_up(batch):
     shares = [one.estimate for name, one in found(batch, "GTPO").items() if name.startswith("on_")]
     assert len(shares) >= 4

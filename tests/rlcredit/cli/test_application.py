@@ -266,7 +266,7 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
         (["--data.init_args.nme=x"], "data.init_args.nme: `ReasoningGym` has no parameter `nme`. Did you mean `name`?"),
         (
             ["--data.init_args.path=sums.csv"],  # a key that model.policy has, too
-            "data.init_args.path: `ReasoningGym` has no parameter `path`. GSM8K, HubDataset, JSONL, MATH, Records have",
+            "data.init_args.path: `ReasoningGym` has no parameter `path`. GSM8K, MATH, Records have",
         ),
         (["--data=Records"], "data.init_args.path: missing, and Records needs it."),
         (

@@ -259,6 +259,7 @@ def test_a_server_answers_for_every_policy_and_the_scores_are_the_policys(evalua
     assert "engine" in err
 
 
+@pytest.mark.slow
 def test_a_server_with_another_policy_ends_the_evaluation(evaluate, adapter):
     deaf = FakeVLLM()
     deaf.deaf = True

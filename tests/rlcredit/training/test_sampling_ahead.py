@@ -170,7 +170,7 @@ def save(tmp_path):
     return ModelCheckpoint(folder, every_n_train_steps=2, save_top_k=-1, filename="{step}"), folder / "step=2.ckpt"
 
 
-@pytest.mark.parametrize("ends_at", mark_others_slow([2, 4]))
+@pytest.mark.parametrize("ends_at", mark_others_slow([2, 4], fast=0))
 def test_a_continued_run_is_the_uninterrupted_one_bit_for_bit(fit, save, ends_at):
     whole = fit_ahead(fit, FakeVLLM(), steps=4)
     fit_ahead(fit, FakeVLLM(), [save[0]], steps=ends_at, enable_checkpointing=True)
