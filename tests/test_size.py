@@ -25,7 +25,7 @@ LINE_BUDGETS = {
     "rlcredit/record": 1427,  # the record of a run, and MLflow
     "rlcredit/report": 1770,  # reports of campaigns
     "rlcredit/run_folder": 445,  # the folder of a run
-    "rlcredit/statistics": 1477,  # statistics on plain numbers
+    "rlcredit/statistics": 1421,  # statistics on plain numbers
     "rlcredit/supervision": 861,  # what watches a run
     "rlcredit/tasks": 3050,  # questions and answers
     "rlcredit/training": 3192,  # the training step
@@ -34,16 +34,16 @@ LINE_BUDGETS = {
     "scripts": 2503,  # what developers of rlcredit run
     "tests": 1034,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
-    "tests/behaviour": 2371,  # whole runs
+    "tests/behaviour": 2372,  # whole runs
     "tests/callbacks": 4933,  # one file for each operator and probe
     "tests/contracts": 2946,  # what holds for all operators, names, pages
     "tests/docs": 449,  # commands and sentences of the pages
-    "tests/rlcredit": 29451,  # mirror of `rlcredit`
+    "tests/rlcredit": 29404,  # mirror of `rlcredit`
     "tests/scripts": 303,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
 
-FILE_BUDGET = 500
+FILE_BUDGET = 499
 """Python files of the product: rlcredit, callbacks and scripts."""
 
 WORD_BUDGET = 51612

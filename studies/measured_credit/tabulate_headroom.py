@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from rlcredit.pages.tables import Table
-from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.run_aggregates import learning_curve_area
 from rlcredit.statistics.t_test import paired_t_test
 from studies.csv_rows import read_csv_rows
 from studies.lead_tables import format_lead
+from studies.measured_credit.ratio_of_means import ratio_of_means
 from studies.numbers import Estimate
 
 HEADS = ("condition", "difference after the last step", "share of the gap", "difference of areas", "share of that gap")

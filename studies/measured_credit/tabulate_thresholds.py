@@ -16,9 +16,9 @@ import numpy as np
 
 from rlcredit.cards.training_outcome import PRIMARY_METRIC
 from rlcredit.pages.tables import Table
-from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.run_aggregates import steps_to_threshold
 from studies import csv_rows
+from studies.measured_credit.ratio_of_means import ratio_of_means
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)
 

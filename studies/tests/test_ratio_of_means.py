@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rlcredit.statistics.ratio_of_means import ratio_of_means
+from studies.measured_credit.ratio_of_means import ratio_of_means
 
 GAINS = np.array([0.010, -0.005, 0.030, 0.020, 0.000, 0.015, -0.010, 0.025])
 GAPS = np.array([0.040, 0.030, 0.060, 0.050, 0.070, 0.020, 0.045, 0.065])
@@ -48,3 +48,11 @@ def test_runs_that_are_no_pairs_are_refused():
         ratio_of_means(GAINS, GAPS[1:])
     with pytest.raises(ValueError, match="mean zero"):
         ratio_of_means(GAINS, [1.0, -1.0] * 4)
+
+
+@pytest.mark.parametrize(("gap", "held"), [(0.5, 0.98), (2.0, 0.95), (4.0, 0.95)])
+def test_intervals_of_ratios_hold_ninety_five_percent_or_more_where_the_denominator_may_be_zero(gap, held):
+    random = np.random.default_rng(0)
+    values = random.multivariate_normal([0.3 * gap, gap], [[1, 0.5], [0.5, 1]], (5000, 8))
+    intervals = [ratio_of_means(*study.T).interval for study in values]
+    assert np.mean([low <= 0.3 <= high for low, high, _ in intervals]) == pytest.approx(held, abs=0.015)
