@@ -38,7 +38,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 4933,  # one file for each operator and probe
     "tests/contracts": 2946,  # what holds for all operators, names, pages
     "tests/docs": 449,  # commands and sentences of the pages
-    "tests/rlcredit": 29404,  # mirror of `rlcredit`
+    "tests/rlcredit": 29410,  # mirror of `rlcredit`
     "tests/scripts": 303,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""

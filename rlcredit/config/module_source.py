@@ -35,7 +35,7 @@ def locate_module(path: str) -> tuple[ModuleSpec | None, list[str]]:
 def _find_top_module(name: str) -> ModuleSpec | None:
     if name in sys.modules:
         return sys.modules[name].__spec__ or ModuleSpec(name, None)
-    return importlib.util.find_spec(name)
+    return importlib.util.find_spec(name) if name.isidentifier() else None  # finders of others may fail at odd names
 
 
 def _find_submodule(spec: ModuleSpec, part: str) -> ModuleSpec | None:

@@ -9,7 +9,7 @@ from jsonargparse import ArgumentError, ArgumentParser
 from lightning.pytorch import Callback
 
 from rlcredit.cli.application import run_lightning_command
-from rlcredit.config.class_paths import patch_jsonargparse, refuse_misplaced_class
+from rlcredit.config.class_paths import ClassPathError, import_class_path, patch_jsonargparse, refuse_misplaced_class
 from tests.slow_cases import mark_others_slow
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
@@ -207,3 +207,9 @@ def test_a_folder_called_callbacks_is_named_as_the_one_in_the_way(capsys):
     with pytest.raises(SystemExit):
         run_lightning_command(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, callbacks.mine.Doubled]"])
     assert f"Rename {Path.cwd() / 'callbacks'}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", ".x", " .", "/"])
+def test_a_text_that_is_no_path_is_refused_whoever_else_looks_for_modules(path):
+    with pytest.raises(ClassPathError, match="cannot be imported: there is no module"):
+        import_class_path(path)
