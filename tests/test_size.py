@@ -11,7 +11,7 @@ LINE_BUDGETS = {
     "rlcredit/campaign": 3581,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4069,  # report cards of operators
     "rlcredit/cli": 3634,  # the command line
-    "rlcredit/config": 2341,  # what people write, read and checked
+    "rlcredit/config": 2342,  # what people write, read and checked
     "rlcredit/credit": 2665,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 1766,  # engines that answer prompts
     "rlcredit/evaluation": 1717,  # policies compared on held-out questions
@@ -27,7 +27,7 @@ LINE_BUDGETS = {
     "rlcredit/run_folder": 445,  # the folder of a run
     "rlcredit/statistics": 1421,  # statistics on plain numbers
     "rlcredit/supervision": 861,  # what watches a run
-    "rlcredit/tasks": 3050,  # questions and answers
+    "rlcredit/tasks": 3048,  # questions and answers
     "rlcredit/training": 3192,  # the training step
     "rlcredit/verification": 6754,  # judges of answers, in processes of their own
     "callbacks": 5365,  # operators and probes

@@ -20,10 +20,11 @@ from rlcredit.base.files import refuse_special_files
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.class_paths import (
     find_declaring_class,
+    find_expected_classes,
     list_parameter_names,
     load_named_class,
 )
-from rlcredit.config.config_expansion import expand_call_forms, find_expected_classes, find_inner_hints
+from rlcredit.config.config_expansion import expand_call_forms, find_inner_hints
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.paths import find_config_file, find_configs_folder
 from rlcredit.config.strict_yaml import (

@@ -3,7 +3,6 @@
 import difflib
 import inspect
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +10,13 @@ from jsonargparse import ArgumentError, ArgumentParser
 
 from rlcredit.config import strict_yaml
 from rlcredit.config.call_form import CallFormError
-from rlcredit.config.class_paths import import_class_path, is_listed_class, patch_jsonargparse, walk_subclasses
+from rlcredit.config.class_paths import (
+    import_class_path,
+    is_listed_class,
+    list_parameter_names,
+    patch_jsonargparse,
+    walk_subclasses,
+)
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.error_messages import REFUSAL_MARK
 from rlcredit.config.paths import find_config_file
@@ -78,7 +83,7 @@ def _explain_parser_error(message: str, base: type, name: str, arguments: dict[s
     if REFUSAL_MARK in message:
         return f"data.class_path: {message.partition(REFUSAL_MARK)[2].splitlines()[0]}"
     if match := _UNKNOWN.search(message):
-        parameters = sorted(set(_list_task_parameters(_find_task_class(name, base), base)))
+        parameters = sorted(list_parameter_names(_find_task_class(name, base)))
         close = difflib.get_close_matches(match[1], parameters, n=1)
         suggestion = f" Did you mean `{close[0]}`?" if close else ""
         return (
@@ -89,10 +94,3 @@ def _explain_parser_error(message: str, base: type, name: str, arguments: dict[s
     if match := _WRONG.search(message):
         return f"data.init_args.{match[1]}: cannot be {arguments.get(match[1])!r}."
     return " ".join(message.split())
-
-
-def _list_task_parameters(cls: type, base: type) -> Iterator[str]:
-    """Yield the parameters of a class and those of the tasks that it is derived from."""
-    for owner in cls.__mro__:
-        if issubclass(owner, base) and "__init__" in vars(owner):
-            yield from (name for name in inspect.signature(owner.__init__).parameters if name not in ("self", "kwargs"))
