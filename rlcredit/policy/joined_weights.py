@@ -11,7 +11,7 @@ from torch import Tensor
 def join_weights(layers: Sequence[Any], spare_rows: int = 0) -> Tensor:
     """Return the frozen weights of some layers as one matrix; each layer's own becomes a view of it.
 
-    Nothing is copied a second time, and the matrix takes no more memory than its spare rows.
+    The matrix takes no more memory than its spare rows, and is made once.
 
     Args:
         layers: Linear layers without adapters, with E rows of weights in all.
@@ -22,21 +22,22 @@ def join_weights(layers: Sequence[Any], spare_rows: int = 0) -> Tensor:
 
     """
     weights = [layer.weight for layer in layers]
-    counts, width = [len(weight) for weight in weights], weights[0].shape[1]
-    place, rows = weights[0].data_ptr(), sum(counts) + spare_rows
-    is_joined = rows * width <= _count_elements_behind(weights[0])
+    counts, rows = [len(weight) for weight in weights], sum(map(len, weights)) + spare_rows
+    joined = getattr(weights[0], "joined_matrix", None)
+    if joined is None or len(joined) < rows or not _are_views(weights, joined):
+        joined = weights[0].new_zeros(rows, weights[0].shape[1])
+        for weight, part in zip(weights, joined[: sum(counts)].split(counts), strict=True):
+            part.copy_(weight)
+            weight.data = part
+        weights[0].joined_matrix = joined
+    return joined[:rows]
+
+
+def _are_views(weights: Sequence[Tensor], joined: Tensor) -> bool:
+    """Whether weights lie one after another at the beginning of a matrix."""
+    place = joined.data_ptr()
     for weight in weights:
-        is_joined = is_joined and weight.is_contiguous() and weight.data_ptr() == place
+        if weight.data_ptr() != place or weight.dtype != joined.dtype:
+            return False
         place += weight.nbytes
-    if is_joined:
-        return weights[0].detach().as_strided((rows, width), (width, 1))
-    joined = weights[0].new_zeros(rows, width)
-    for weight, part in zip(weights, joined[: sum(counts)].split(counts), strict=True):
-        part.copy_(weight)
-        weight.data = part
-    return joined
-
-
-def _count_elements_behind(weight: Tensor) -> int:
-    """Return the number of elements in a weight's storage from its first on."""
-    return weight.untyped_storage().nbytes() // weight.element_size() - weight.storage_offset()
+    return True
