@@ -15,7 +15,7 @@ from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
 
 MODULE_ARGUMENTS = (
-    *("micro_batch_size", "loss", "policy", "updates_per_rollout", "minibatches", "dynamic_sampling"),
+    *("micro_batch_tokens", "loss", "policy", "updates_per_rollout", "minibatches", "dynamic_sampling"),
     *("optimizer", "scheduler", "skip_not_finite", "sampler_tolerance", "mismatch_cap", "seed", "validation_seed"),
 )
 """Arguments of a short run that are the module's; unknown ones are the trainer's."""

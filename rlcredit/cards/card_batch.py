@@ -22,7 +22,6 @@ from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.engine import Engine
 from rlcredit.oracle import Oracle, TrueCredit
-from rlcredit.preflight.memory import estimate_memory
 from rlcredit.training.credit_gradients import compute_prompt_vectors
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
@@ -129,9 +128,6 @@ def measure_card_batch(
             enable_model_summary=False,
             callbacks=[_FinalStepSetter(budget.steps or max(settings["max_steps"], 0)), *stack, recorder],  # pyright: ignore[reportArgumentType]
         )
-        takes = estimate_memory(trainer, module, resolution.task)
-        if takes is not None and takes.peak_bytes > takes.room:
-            module.micro_batches.size = module.scoring_batches.size = budget.batch * budget.completions
         trainer.fit(module, resolution.task)
     return CardBatch(resolution=resolution, stack=stack, **recorder.facts)  # pyright: ignore[reportArgumentType]
 

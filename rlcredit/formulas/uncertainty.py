@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-LOGIT_CHUNK_BYTES = 2**26
-"""Bytes of logits held at one time: 110 positions with a vocabulary of 151,936; two tensors of this size coexist."""
+LOGIT_CHUNK_BYTES = {"cpu": 2**26, "cuda": 2**30}
+"""Bytes of logits held at one time: 110 positions with a vocabulary of 151,936 on a processor, 1,766 on an accelerator,
+which is idle with fewer; up to three tensors of this size coexist."""
 
 MAX_SAVED_BYTES = 2**24
 """Logits of at most this many bytes are kept for the backward pass."""
@@ -132,24 +133,32 @@ def _softmax_statistics(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor
 
 
 class _ChunkedHead(torch.autograd.Function):
-    """The output head and its scores, chunk by chunk, forwards and backwards."""
+    """The output head and its scores, chunk by chunk; what the gradient needs is made in the forward pass."""
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float, chunk: int
+        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float, chunk: int, keeps_entropy: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         ctx.set_materialize_grads(False)
         keeps = len(hidden) <= chunk and 4 * len(hidden) * len(weight) <= MAX_SAVED_BYTES
-        scores, cache = [], None
+        has_gradient, probabilities = ctx.needs_input_grad[0], None
+        scores, pulls, slopes = [], [], []
         for h, t in zip(hidden.split(chunk), targets.split(chunk), strict=True):
             *chunk_scores, p = _softmax_statistics(tempered_logits(h, weight, temperature), t)
             scores.append(chunk_scores)
-            cache = p if keeps else None
+            if keeps:
+                probabilities = p
+            elif has_gradient:
+                if keeps_entropy:
+                    slopes.append(_entropy_slope(p, chunk_scores[1]).to(weight.dtype) @ weight)
+                # One is taken off before rounding, which would leave a nearly certain token no gradient.
+                pulls.append(p.scatter_add_(1, t[:, None], p.new_full((len(p), 1), -1)).to(weight.dtype) @ weight)
             del p  # before the next chunk
         logprobs, entropy, squares = (torch.cat(parts) for parts in zip(*scores, strict=True))
-        ctx.save_for_backward(hidden, weight, targets, entropy, cache)
-        ctx.mark_non_differentiable(squares)
-        ctx.temperature, ctx.chunk = temperature, chunk
+        vectors = (torch.cat(parts) if parts else None for parts in (pulls, slopes))
+        ctx.save_for_backward(*((weight, targets, entropy, probabilities) if keeps else vectors))
+        ctx.mark_non_differentiable(*([squares] if keeps_entropy else [entropy, squares]))
+        ctx.keeps, ctx.temperature, ctx.dtype = keeps, temperature, hidden.dtype
         return logprobs, entropy, squares
 
     @staticmethod
@@ -157,46 +166,75 @@ class _ChunkedHead(torch.autograd.Function):
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, grad_logprobs: Tensor | None, grad_entropy: Tensor | None, _: None
     ) -> tuple[Tensor | None, ...]:
-        states, weight, targets, entropy, cache = ctx.saved_tensors
-        grad_logprobs = torch.zeros_like(entropy) if grad_logprobs is None else grad_logprobs
-        grad_hidden = torch.empty_like(states)
-        grad_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
-        for start in range(0, len(states), ctx.chunk):
-            part = slice(start, start + ctx.chunk)
-            p = tempered_logits(states[part], weight, ctx.temperature).softmax(-1) if cache is None else cache.clone()
-            # d log pi(o) / dz_i = 1[i = o] - p_i ;  dH / dz_i = -p_i (log p_i + H); both over T
-            gradient = grad_logprobs[part, None] / ctx.temperature
-            inner = -gradient
-            if grad_entropy is not None:  # where p is 0, so is p log p
+        # d log pi(o) / dz_i = 1[i = o] - p_i ;  dH / dz_i = -p_i (log p_i + H); both over T
+        inner = [None if part is None else -part[:, None] / ctx.temperature for part in (grad_logprobs, grad_entropy)]
+        if ctx.keeps:
+            weight, targets, entropy, p = ctx.saved_tensors
+            total = torch.zeros_like(entropy)[:, None] if inner[0] is None else inner[0]
+            factors = total
+            if inner[1] is not None:
                 log_p = p.clamp(min=torch.finfo(p.dtype).tiny).log_()
-                inner = inner - grad_entropy[part, None] / ctx.temperature * (log_p + entropy[part, None])
-            grad = p.mul_(inner).scatter_add_(1, targets[part, None], gradient).to(weight.dtype)
-            grad_hidden[part] = grad @ weight
-            if grad_weight is not None:
-                grad_weight += (grad.T @ states[part].to(weight.dtype)).float()
-        return grad_hidden, None if grad_weight is None else grad_weight.to(weight.dtype), None, None, None
+                factors = factors + inner[1] * (log_p + entropy[:, None])
+            gradient = p.clone().mul_(factors).scatter_add_(1, targets[:, None], -total).to(weight.dtype) @ weight
+        else:
+            products = [
+                part * vector for part, vector in zip(inner, ctx.saved_tensors, strict=True) if part is not None
+            ]
+            gradient = products[0] if len(products) == 1 else products[0] + products[1]
+        return gradient.to(ctx.dtype), None, None, None, None, None
+
+
+def _entropy_slope(p: Tensor, entropy: Tensor) -> Tensor:
+    r"""Return :math:`p (\log p + H)`; where p is zero, so is the slope."""
+    return p.clamp(min=torch.finfo(p.dtype).tiny).log_().add_(entropy[:, None]).mul_(p)
 
 
 def scores_from_hidden(
-    hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float = 1.0, chunk: int | None = None
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    temperature: float = 1.0,
+    chunk: int | None = None,
+    *,
+    keeps_entropy: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Score ``targets`` under ``softmax(hidden @ weight.T / temperature)`` without ever holding all logits.
 
-    Log-probability and entropy are differentiable; the backward pass computes the logits of each chunk again (a single
-    small one is kept), with :math:`\partial H / \partial z_i = -p_i (\log p_i + H)`.
+    Log-probability and entropy are differentiable with respect to the hidden states. The vectors that the backward pass
+    scales, :math:`(p - 1[o]) W` and :math:`p\,(\log p + H)\,W`, are made while the logits are there, so that no logits
+    are computed twice; the probabilities of a single small chunk are kept instead.
 
     Args:
         hidden: Last hidden states, shape ``(N, D)``.
-        weight: Output embedding, shape ``(V, D)``.
+        weight: Output embedding, frozen, shape ``(V, D)``.
         targets: Token ids, shape ``(N,)``.
         temperature: Temperature T by which logits are divided.
-        chunk: Positions whose logits exist at one time; as many as fit into :data:`LOGIT_CHUNK_BYTES` if None. It
-            changes memory, not results.
+        chunk: Positions whose logits exist at one time; see :func:`choose_chunk` if None. It changes memory, and
+            results by rounding only.
+        keeps_entropy: Whether the entropy has a gradient; it takes one product more.
 
     Returns:
         Log-probability of the targets and Shannon entropy in nats, and the sum of squared probabilities, each float32,
         shape ``(N,)``.
 
+    Raises:
+        ValueError: the output embedding learns.
+
     """
-    chunk = chunk or max(1, LOGIT_CHUNK_BYTES // (4 * len(weight)))
-    return _ChunkedHead.apply(hidden, weight, targets, temperature, chunk)  # pyright: ignore[reportReturnType]
+    if weight.requires_grad:
+        raise ValueError(
+            "scores_from_hidden expects a frozen output embedding: detach it, its gradient is not computed."
+        )
+    chunk = chunk or choose_chunk(weight)
+    return _ChunkedHead.apply(hidden, weight, targets, temperature, chunk, keeps_entropy)  # pyright: ignore[reportReturnType]
+
+
+def choose_chunk(weight: Tensor) -> int:
+    """Return the number of positions whose logits exist at one time.
+
+    Args:
+        weight: Output embedding, shape ``(V, D)``.
+
+    """
+    kind = "cpu" if weight.device.type == "cpu" else "cuda"
+    return max(1, LOGIT_CHUNK_BYTES[kind] // (4 * len(weight)))

@@ -55,7 +55,8 @@ class PolicyLoss(torch.nn.Module, ABC):
 
     ``class TEPO(PolicyLoss, needs="entropy old_entropy update")``. What is needed comes as keyword arguments of these
     names; costly ones are computed only for a loss that needs them. With ``every_row`` completions without any credit
-    are scored too, because their gradient or their statistics count.
+    are scored too, because their gradient or their statistics count. With ``row_wise``, which is not inherited, the
+    gradient in a completion does not depend on the scores of others, so that an update can be computed part by part.
 
     Args:
         denominator: How tokens are averaged: ``token``, ``sequence`` or ``constant``; see :func:`token_weights`.
@@ -65,12 +66,16 @@ class PolicyLoss(torch.nn.Module, ABC):
 
     needs: frozenset[str] = frozenset()
     every_row: bool = False
+    row_wise: bool = False
 
-    def __init_subclass__(cls, needs: str | None = None, every_row: bool | None = None, **kwargs: Any) -> None:
+    def __init_subclass__(
+        cls, needs: str | None = None, every_row: bool | None = None, row_wise: bool = False, **kwargs: Any
+    ) -> None:
         """Record what the header names; a header that names nothing inherits."""
         super().__init_subclass__(**kwargs)
         cls.needs = cls.needs if needs is None else frozenset(needs.split())
         cls.every_row = cls.every_row if every_row is None else every_row
+        cls.row_wise = row_wise
         if unknown_facts := cls.needs - LOSS_FACTS:
             raise TypeError(f"{cls.__name__} needs {sorted(unknown_facts)}; a loss can have {sorted(LOSS_FACTS)}.")
 
@@ -148,6 +153,7 @@ class AddedTerm(PolicyLoss, every_row=True):
         self.loss, self.beta = loss, beta
         self.needs = loss.needs | self.needs if beta else loss.needs
         self.every_row = self.every_row if beta else loss.every_row
+        self.row_wise = loss.row_wise and (self.row_wise or not beta)
 
     @abstractmethod
     def term(self, logprobs: Tensor, mask: Tensor, **facts: Any) -> Tensor:

@@ -9,7 +9,7 @@ from rlcredit.formulas.masked import masked_mean
 from rlcredit.losses.base import Denominator, PolicyLoss, credited_ratio, masked_log_ratio
 
 
-class CISPO(PolicyLoss):
+class CISPO(PolicyLoss, row_wise=True):
     r"""Maximise the log-likelihood of each token, weighted by its advantage and its bounded, detached ratio.
 
     .. math:: L = -\sum_{i,t} c_{i,t}\; \mathrm{sg}\bigl[\min(\rho_{i,t},\, \rho_{max})\bigr]\, A_{i,t}

@@ -42,7 +42,7 @@ def clipped_surrogate(
     return torch.maximum(surrogate, (dual * advantages).where(advantages < 0, -math.inf))
 
 
-class ClippedSurrogate(PolicyLoss):
+class ClippedSurrogate(PolicyLoss, row_wise=True):
     """Maximise :func:`clipped_surrogate`.
 
     PPO and GRPO: the defaults. DAPO: ``high: 0.28``. It clips nothing while a rollout is used for one update only. A

@@ -9,7 +9,7 @@ from rlcredit.losses.base import AddedTerm, PolicyLoss
 from rlcredit.losses.importance_sampling import ImportanceSampling
 
 
-class EntropyBonus(AddedTerm, needs="entropy_graph"):
+class EntropyBonus(AddedTerm, needs="entropy_graph", row_wise=True):
     r"""Maximise the loss's objective plus ``beta`` times the entropy of every token, averaged as the loss is.
 
     .. math:: J' = J + \beta\, H\bigl(\pi_\theta(\cdot \mid s_t)\bigr)

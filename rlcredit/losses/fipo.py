@@ -40,7 +40,7 @@ def future_influence(change: Tensor, mask: Tensor, half_life: float, outlier: fl
     return torch.stack(columns[::-1], -1)
 
 
-class FIPO(ClippedSurrogate):
+class FIPO(ClippedSurrogate, row_wise=True):
     r"""Maximise the clipped surrogate of :math:`A_t \operatorname{clip}(e^{F_t},\, f_{low},\, f_{high})`.
 
     Ma et al. (2026, arXiv:2603.19835), as implemented in ms-swift; F is :func:`future_influence`. A bad token that has

@@ -33,7 +33,7 @@ def sequence_ratio(log_ratio: Tensor, mask: Tensor) -> Tensor:
     return bounded_ratio(mean + (log_ratio - log_ratio.detach()).where(mask, 0))
 
 
-class GSPO(ClippedSurrogate):
+class GSPO(ClippedSurrogate, row_wise=True):
     """Clip the ratio of whole completions, :func:`sequence_ratio`; every completion counts alike.
 
     On policy, and averaged per sequence, the gradient is GRPO's.

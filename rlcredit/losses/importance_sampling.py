@@ -7,7 +7,7 @@ from torch import Tensor
 from rlcredit.losses.base import PolicyLoss, credited_ratio, masked_log_ratio
 
 
-class ImportanceSampling(PolicyLoss):
+class ImportanceSampling(PolicyLoss, row_wise=True):
     r"""Policy gradient corrected by the importance ratio, without clipping.
 
     .. math:: L = -\sum_{i,t} c_{i,t}\, \rho_{i,t}\, A_{i,t}, \qquad

@@ -40,7 +40,7 @@ def kl_estimate(logprobs: Tensor, other: Tensor, estimator: Estimator = "k3") ->
     return difference.expm1() - difference
 
 
-class KLPenalty(AddedTerm, needs="ref_logprobs"):
+class KLPenalty(AddedTerm, needs="ref_logprobs", row_wise=True):
     """Add ``beta`` times :func:`kl_estimate` to the reference, the adapter switched off; averaged as the loss is.
 
     Args:

@@ -7,7 +7,7 @@ from rlcredit.losses.base import Denominator, bounded_ratio, masked_log_ratio
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
 
 
-class MeanRatio(ClippedSurrogate):
+class MeanRatio(ClippedSurrogate, row_wise=True):
     r"""Maximise the clipped surrogate of a completion's mean ratio, the loss of GRPO-S.
 
     .. math:: \hat w_i = \frac{1}{T_i} \sum_t \rho_{i,t}, \qquad

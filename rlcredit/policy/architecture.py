@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-DECODER_KINDS = ("llama", "qwen2", "qwen3", "qwen3_moe")
+DECODER_KINDS = ("llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma3_text")
 """Architectures whose layers are known here."""
 
 EXPERT_PARTS = ("gate", "gate_proj", "up_proj", "down_proj")
@@ -91,7 +91,12 @@ class DecoderArchitecture:
     @property
     def has_qk_norm(self) -> bool:
         """Whether queries and keys are normalised."""
-        return self.kind.startswith("qwen3")
+        return self.kind.startswith(("qwen3", "gemma3"))
+
+    @property
+    def layer_norms(self) -> int:
+        """Number of norms of the residual stream in a layer."""
+        return 4 if self.kind == "gemma3_text" else 2
 
     def linear_layers(self) -> dict[str, LinearShape]:
         """Return the linear layers except the head, as transformers names them; stacked experts do not count."""
@@ -126,7 +131,7 @@ class DecoderArchitecture:
     def parameters(self) -> int:
         """Number of all weights, counting tied ones once."""
         embeddings = (1 if self.tied else 2) * self.vocabulary * self.hidden
-        norms = self.layers * (2 * self.hidden + 2 * self.head_dim * self.has_qk_norm) + self.hidden
+        norms = self.layers * (self.layer_norms * self.hidden + 2 * self.head_dim * self.has_qk_norm) + self.hidden
         expert = 3 * self.hidden * self.expert_width
         return self.linear_parameters + embeddings + norms + len(self.sparse) * self.experts * (expert + self.hidden)
 
@@ -163,7 +168,7 @@ def parse_architecture(config: Mapping[str, Any]) -> DecoderArchitecture | None:
             heads=heads,
             kv_heads=config.get("num_key_value_heads") or heads,
             head_dim=config.get("head_dim") or width // heads,
-            tied=bool(config.get("tie_word_embeddings")),
+            tied=bool(config.get("tie_word_embeddings", str(kind).startswith("gemma"))),
             qkv_bias=kind == "qwen2" or bias,
             out_bias=kind != "qwen2" and bias,
             mlp_bias=kind == "llama" and bool(config.get("mlp_bias")),
@@ -172,3 +177,28 @@ def parse_architecture(config: Mapping[str, Any]) -> DecoderArchitecture | None:
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return None
     return architecture if kind in DECODER_KINDS else None
+
+
+def approximate_architecture(config: Any, vocabulary: int) -> DecoderArchitecture:
+    """Return sizes near those of a model of an unknown kind: as if it were a dense decoder.
+
+    Args:
+        config: Configuration of the model, as transformers reads it.
+        vocabulary: Size of the vocabulary.
+
+    """
+    width, heads = config.hidden_size, getattr(config, "num_attention_heads", 1)
+    return DecoderArchitecture(
+        kind=config.model_type,
+        vocabulary=vocabulary,
+        hidden=width,
+        intermediate=getattr(config, "intermediate_size", None) or 4 * width,
+        layers=config.num_hidden_layers,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=width // heads,
+        tied=True,
+        qkv_bias=True,
+        out_bias=True,
+        mlp_bias=True,
+    )

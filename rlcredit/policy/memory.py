@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 
+from rlcredit.formulas.uncertainty import LOGIT_CHUNK_BYTES
 from rlcredit.policy.architecture import DecoderArchitecture
 from rlcredit.policy.model_loading import Precision, Quantization
 
@@ -23,7 +24,7 @@ precision: of each channel of the residual stream, of the queries, and between t
 DRAWN_LOGIT_BYTES = 20
 """Bytes of a row and word of the vocabulary while a token is drawn: logits, logarithms, probabilities and sums."""
 
-SCORED_LOGIT_BYTES = 2 * 2**26
+SCORED_LOGIT_BYTES = {kind: 2 * size for kind, size in LOGIT_CHUNK_BYTES.items()}
 """Bytes of the two largest tensors of logits, which coexist while tokens are scored; fewer where a batch is small."""
 
 HIDDEN_COPIES = 3
@@ -110,6 +111,8 @@ def forecast_memory(
     merges: bool = False,
     is_mixed: bool = False,
     kept_states: int = 0,
+    activations: float | None = None,
+    kind: str = "cpu",
 ) -> MemoryForecast:
     """Forecast the memory of one process, within :data:`FORECAST_ERROR`.
 
@@ -123,6 +126,8 @@ def forecast_memory(
         merges: Whether the adapter is added into a copy of the weights to draw them.
         is_mixed: Whether products are taken in fewer bits than float32 has.
         kept_states: Tokens whose hidden states are kept for an operator.
+        activations: Bytes that backpropagation keeps; those of the model's own pass over the micro-batch if None.
+        kind: Kind of device, ``cpu`` or ``cuda``.
 
     """
     size, vocabulary = PRECISION_BYTES[holding.dtype], architecture.vocabulary
@@ -135,10 +140,11 @@ def forecast_memory(
     cache += HIDDEN_COPIES * states + (size * architecture.linear_parameters if merges else 0)
     drawn_logits = DRAWN_LOGIT_BYTES * vocabulary * max(decoding.rows for decoding in decodings) if draws else 0
     tokens = max(pass_size.rows * pass_size.tokens for pass_size in ([update] if update else decodings))
-    logits = max(drawn_logits, min(SCORED_LOGIT_BYTES, 2 * 4 * vocabulary * tokens))
-    activations = 0.0
+    logits = max(drawn_logits, min(SCORED_LOGIT_BYTES[kind], 2 * 4 * vocabulary * tokens))
+    activations = activations or 0.0
     if update:
-        activations = activation_bytes(architecture, holding.dtype, update, is_mixed=is_mixed) + states
+        activations = activations or activation_bytes(architecture, holding.dtype, update, is_mixed=is_mixed)
+        activations += states
         if is_mixed and size == PRECISION_BYTES["float32"] and not holding.quantization:
             activations += 2 * 2 * architecture.linear_parameters  # a copy in fewer bits for prompts and completions
     return MemoryForecast(weight_bytes(architecture, holding) + adapter, cache, logits, activations)
@@ -176,6 +182,59 @@ def activation_bytes(
     channels += residual * architecture.hidden + query * architecture.query_width
     attention = (2 if is_mixed else size) * (2 * architecture.query_width * read.keys + read.pairs)
     return architecture.layers * (channels * (read.prompts * read.prompt_tokens + read.rows * read.tokens) + attention)
+
+
+class UpdateCost(NamedTuple):
+    """Bytes that an update keeps of a token until its backward pass, over all layers.
+
+    Args:
+        graph: All that the backward pass reads.
+        checkpoint: The inputs of the layers alone; None where layers cannot be computed again one by one.
+        layers: Number of layers.
+
+    """
+
+    graph: float
+    checkpoint: float | None
+    layers: int
+
+
+def estimate_update_cost(
+    architecture: DecoderArchitecture,
+    dtype: Precision,
+    size: PassSize,
+    *,
+    rank: int = 0,
+    is_packed: bool = False,
+    is_mixed: bool = False,
+) -> UpdateCost:
+    """Return the bytes that an update keeps of a token, padding included where it is read.
+
+    The pass without padding keeps the residual stream before the norms and behind them, queries and keys before their
+    norms, queries, keys, values and output of attention, both halves of the gated layer and their product, and products
+    with the factors A.
+
+    Args:
+        architecture: Sizes of the policy.
+        dtype: Precision of its weights.
+        size: Prompts and completions of the update.
+        rank: Rank of the adapter.
+        is_packed: Whether the pass without padding reads them, see :mod:`rlcredit.policy.packed_forward`.
+        is_mixed: Whether products are taken in fewer bits than float32 has.
+
+    """
+    if not is_packed:
+        graph = activation_bytes(architecture, dtype, size, is_mixed=is_mixed) / max(1, size.keys)
+        return UpdateCost(graph, None, architecture.layers)
+    heads = architecture.query_width + architecture.key_width
+    channels = 2 * architecture.layer_norms * architecture.hidden + architecture.query_width + 7 * rank
+    channels += heads * architecture.has_qk_norm
+    channels += 2 * heads * size.keys / (size.prompts * size.prompt_tokens + size.rows * size.tokens)
+    channels += 3 * architecture.intermediate
+    if architecture.sparse:
+        channels += architecture.active * (2 * architecture.hidden + 4 * architecture.expert_width)
+    scale = PRECISION_BYTES[dtype] * architecture.layers
+    return UpdateCost(scale * channels, scale * architecture.hidden, architecture.layers)
 
 
 def read_machine_memory() -> int:

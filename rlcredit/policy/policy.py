@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from rlcredit.formulas.groups import ranks_within_rows
 from rlcredit.formulas.uncertainty import scores_from_hidden, tempered_logits
+from rlcredit.policy.architecture import DecoderArchitecture, approximate_architecture, parse_architecture
 from rlcredit.policy.chat_turns import Conversation, parse_conversation
 from rlcredit.policy.model_loading import (
     TINY,
@@ -184,6 +185,7 @@ class Policy(nn.Module):
         self.prompt = prompt or PromptFormat()
         self.reads_branches = False  # whether this has been found to work; see `PolicyLookahead`
         self.is_sharded = False  # whether its layers lie in parts; see `shard_frozen_weights`
+        self.packed_passes: dict[Any, Any] = {}  # by device and precision; see `find_packed_forward`
         self.lm: Any = None
         self.tokenizer: Any = None
 
@@ -247,6 +249,11 @@ class Policy(nn.Module):
         """Precision in which layers compute: that of autocast inside it, else that of the weights."""
         kind = self.device.type
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.head.dtype
+
+    @functools.cached_property
+    def architecture(self) -> DecoderArchitecture:
+        """Sizes of the model; approximate ones if it is of an unknown kind."""
+        return parse_architecture(self.lm.config.to_dict()) or approximate_architecture(self.lm.config, len(self.head))
 
     @property
     def stop_ids(self) -> Tensor:
@@ -358,16 +365,20 @@ class Policy(nn.Module):
         """Score completions, right-padded, shape ``(B, T)``, after their prompts; see :meth:`score_prompts`."""
         return self.score_states(self.predicting_states(context, completion_ids), completion_ids, temperature)
 
-    def score_states(self, states: Tensor, token_ids: Tensor, temperature: float = 1.0) -> TokenScores:
+    def score_states(
+        self, states: Tensor, token_ids: Tensor, temperature: float = 1.0, *, keeps_entropy: bool = True
+    ) -> TokenScores:
         """Score tokens from the hidden states that predict them.
 
         Args:
             states: Last hidden states, shape ``(..., D)``.
             token_ids: Token ids, shape ``(...)``.
             temperature: Temperature T by which logits are divided.
+            keeps_entropy: Whether the entropy has a gradient.
 
         """
-        scores = scores_from_hidden(states.reshape(-1, states.shape[-1]), self.head, token_ids.reshape(-1), temperature)
+        states, tokens = states.reshape(-1, states.shape[-1]), token_ids.reshape(-1)
+        scores = scores_from_hidden(states, self.head, tokens, temperature, keeps_entropy=keeps_entropy)
         return TokenScores(*(score.view(token_ids.shape) for score in scores))
 
     def predicting_states(self, context: PromptContext, completion_ids: Tensor) -> Tensor:
@@ -544,6 +555,10 @@ class Policy(nn.Module):
         finally:
             for layer, weight in zip(layers, originals, strict=True):
                 vars(layer)["_parameters"]["weight"] = weight
+
+    def adapted_sizes(self) -> list[int]:
+        """Return the number of weights of each layer that has an adapter."""
+        return [len(b.weight) * a.weight.shape[1] for a, b in self._adapter_factors()]
 
     def _adapter_factors(self) -> list[tuple[nn.Linear, nn.Linear]]:
         """Return the layers of the adapter's factors A and B."""

@@ -21,13 +21,16 @@ from rlcredit.policy.memory import (
     MemoryForecast,
     PassSize,
     WeightHolding,
+    estimate_update_cost,
     find_memory_share,
     forecast_memory,
+    weight_bytes,
 )
+from rlcredit.policy.policy import MAX_MERGED_WEIGHTS
 from rlcredit.policy.policy_sizes import find_policy_sizes
 from rlcredit.preflight.policy import select_lora_layers
 from rlcredit.tasks.task import Task
-from rlcredit.training.micro_batches import Size, choose_scored_tokens
+from rlcredit.training.micro_batches import choose_scored_tokens, find_update_room
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import find_whole_reader, merges_adapter
 from rlcredit.training.sharded_base import SHARDED_BASE, ShardedBaseStrategy
@@ -135,8 +138,8 @@ class MemoryEstimate:
     def advice(self) -> str:
         """How to reduce the peak."""
         if self.way.forecast.activations > self.way.forecast.cache:
-            return "lower model.micro_batch_size (auto finds what fits on a GPU) or model.sampling.max_tokens."
-        lower = "model.engine.init_args.decode_batch_size" if self.decodes else "model.micro_batch_size"
+            return "lower model.micro_batch_tokens or model.sampling.max_tokens."
+        lower = "model.engine.init_args.decode_batch_size" if self.decodes else "model.micro_batch_tokens"
         return f"lower {lower} or max_tokens of model.sampling and model.validation."
 
 
@@ -222,7 +225,9 @@ class _PlannedRun:
         adapter = adapter_weights * (TRAINED_BYTES if self.learns else PRECISION_BYTES["float32"])
         prompts = max(1, self.task.prompts_per_step // holding.processes)
         decodings = list(self._list_decodings(holding, prompts))
-        update, update_text = self._plan_update(holding, prompts) if self.learns else (None, "no update")
+        update, activations, update_text = None, None, "no update"
+        if self.learns:
+            update, activations, update_text = self._plan_update(holding, prompts, adapter_weights, is_mixed=is_mixed)
         decoder = module.decoder if isinstance(module.decoder, InProcessEngine) else InProcessEngine()
         is_fused = decoder.fused and shape.kind in FUSED_KINDS and not is_mixed and not holding.quantization
         draws = any(name for _, name in decodings)
@@ -238,6 +243,8 @@ class _PlannedRun:
             merges=merges,
             is_mixed=is_mixed,
             kept_states=prompts * module.sampling.completions * module.sampling.max_tokens if reads_states else 0,
+            activations=activations,
+            kind=self._device_kind,
         )
         bits = f"{holding.quantization} (the rest {holding.dtype})" if holding.quantization else holding.dtype
         parts = f" in each of {holding.processes} processes, two layers whole at a time" if holding.is_sharded else ""
@@ -278,7 +285,7 @@ class _PlannedRun:
                 rows = min(engine.decode_batch_size or rows, rows)
                 yield PassSize(number, ASSUMED_PROMPT_TOKENS, rows, tokens), "completions"
             else:
-                rows = self._count_rows(module.scoring_batches.size, rows)
+                rows = self._count_rows(rows, tokens)
                 part = self._count_part(holding, rows, tokens)
                 yield PassSize(min(number, rows), ASSUMED_PROMPT_TOKENS, part, tokens), ""
         decoder, sampling = module.decoder, module.sampling
@@ -288,26 +295,47 @@ class _PlannedRun:
             context = ASSUMED_PROMPT_TOKENS + sampling.max_tokens
             yield PassSize(rows, context, rows, sampling.max_tokens), "continuations"
 
-    def _plan_update(self, holding: WeightHolding, prompts: int) -> tuple[PassSize, str]:
-        """Return the largest micro-batch of an update, and the beginning of a line about it."""
+    @property
+    def _device_kind(self) -> str:
+        return "cpu" if self.trainer.strategy.root_device.type == "cpu" else "cuda"
+
+    def _plan_update(
+        self, holding: WeightHolding, prompts: int, adapter_weights: int, *, is_mixed: bool
+    ) -> tuple[PassSize, float, str]:
+        """Return the size of an update, the bytes that it keeps at most, and the beginning of a line about it."""
         module, tokens = self.module, self.module.sampling.max_tokens
-        micro, prompts = module.micro_batches.size, max(1, prompts // module.minibatches)
+        prompts = max(1, prompts // module.minibatches)
         counts = [operator.count_continuations() for operator in self._list_operators()]
         continuations = sum(count[0] * count[1] for count in counts if count)
-        is_known = None not in counts
-        completions = prompts * module.sampling.completions * (1 + continuations)
-        rows = self._count_rows(micro, completions)
-        bound = "at least " if (rows < completions and micro == "auto") or not is_known else ""
-        plural = "s" if rows > 1 else ""
-        branches = f" or continuation{plural}" if continuations or not is_known else ""
-        size = PassSize(min(prompts, rows), ASSUMED_PROMPT_TOKENS, rows, tokens)
-        return size, f"update, {bound}{rows} completion{plural}{branches} at a time"
+        rows = prompts * module.sampling.completions * (1 + continuations)
+        size = PassSize(prompts, ASSUMED_PROMPT_TOKENS, rows, tokens)
+        is_packed = self._is_packed(holding, is_mixed=is_mixed)
+        cost = estimate_update_cost(
+            self.architecture, holding.dtype, size, rank=module.policy.lora.rank, is_packed=is_packed, is_mixed=is_mixed
+        )
+        total = prompts * ASSUMED_PROMPT_TOKENS + rows * tokens if is_packed else size.keys
+        weights = weight_bytes(self.architecture, holding)
+        room = find_update_room(self.trainer.strategy.root_device, int(weights), adapter_weights)
+        is_separate = module.loss.row_wise and not holding.is_sharded
+        part = module.micro_batches.choose_part(cost, total, room, is_separate=is_separate)
+        bound = "" if None not in counts else "at least "
+        again = f", {part.recomputed_layers} layers computed again" if part.recomputed_layers else ""
+        again = ", each computed again" if part.is_recomputed else again
+        text = f"update of {bound}{total:,} tokens, {part.tokens:,} at a time{again}"
+        return size, part.forecast_bytes(cost, total), text
 
-    def _count_rows(self, micro: Size, rows: int) -> int:
-        """Return the number of rows of a micro-batch: with ``auto`` one, or all where memory does not run out."""
-        if micro is None or (micro == "auto" and self.trainer.strategy.root_device.type == "cpu"):
-            return rows
-        return 1 if isinstance(micro, str) else min(micro, rows)
+    def _is_packed(self, holding: WeightHolding, *, is_mixed: bool) -> bool:
+        """Whether the pass without padding is used, as far as the settings tell."""
+        is_small = self._device_kind == "cpu" and all(
+            layer.parameters <= MAX_MERGED_WEIGHTS for layer in self.architecture.linear_layers().values()
+        )
+        is_rounded = is_mixed and holding.dtype == "float32"
+        return not (is_small or is_rounded or holding.is_sharded or holding.quantization == "8bit")
+
+    def _count_rows(self, rows: int, tokens: int) -> int:
+        """Return the number of completions that are scored at a time."""
+        micro = self.module.scoring_batches.tokens
+        return rows if micro == "auto" else max(1, min(rows, micro // (ASSUMED_PROMPT_TOKENS + tokens)))
 
     def _count_part(self, holding: WeightHolding, rows: int, tokens: int) -> int:
         """Return the number of rows read together after their prompts; all, if every pass is an exchange."""

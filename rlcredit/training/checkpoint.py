@@ -38,7 +38,7 @@ def fill_checkpoint(module: "PolicyModule", checkpoint: dict[str, Any]) -> None:
         checkpoint["skipped_in_a_row"] = state.skipped_in_a_row
     checkpoint["tokens_per_second"] = state.tokens_per_second
     checkpoint["token_counts"] = state.token_counts and asdict(state.token_counts)
-    checkpoint["micro_batch_tokens"] = module.micro_batches.limit
+    checkpoint["memory_correction"] = module.micro_batches.correction
     checkpoint["state_dict"] = {name: value for name, value in checkpoint["state_dict"].items() if name in weights}
     if module.sampling_ahead and (adapter := module.sampling_ahead.find_adapter(module.global_step)):
         checkpoint["drawing_adapter"] = adapter
@@ -61,7 +61,7 @@ def restore_checkpoint(module: "PolicyModule", checkpoint: Mapping[str, Any]) ->
     module.state.skipped_in_a_row = checkpoint.get("skipped_in_a_row", 0)
     module.state.tokens_per_second = checkpoint.get("tokens_per_second")
     module.state.token_counts = TokenCounts(**token_counts) if token_counts else None
-    module.micro_batches.limit = checkpoint.get("micro_batch_tokens")
+    module.micro_batches.correction = checkpoint.get("memory_correction")
     shapes = {name: weight.shape for name, weight in trainable_weights(module).items()}
     saved_shapes = {name: weight.shape for name, weight in checkpoint["state_dict"].items()}
     names = sorted(name for name in shapes.keys() | saved_shapes.keys() if shapes.get(name) != saved_shapes.get(name))

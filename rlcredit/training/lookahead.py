@@ -16,7 +16,7 @@ from rlcredit.credit.token_counts import count_sequence_tokens
 from rlcredit.decoding.in_process import MAX_STATE_ERROR
 from rlcredit.formulas.groups import ranks_within_rows
 from rlcredit.formulas.masked import masked_mean
-from rlcredit.formulas.uncertainty import LOGIT_CHUNK_BYTES, predictive_variance, tempered_logits
+from rlcredit.formulas.uncertainty import choose_chunk, predictive_variance, tempered_logits
 from rlcredit.policy.policy import Policy, PromptContext
 from rlcredit.policy.prompt_format import PADDING
 from rlcredit.training.micro_batches import MicroBatches
@@ -155,7 +155,7 @@ class PolicyLookahead:
         """
         rows, places = is_candidate.nonzero(as_tuple=True)
         head, parts = self.policy.head, []
-        for part in torch.arange(len(rows), device=rows.device).split(max(1, LOGIT_CHUNK_BYTES // (4 * len(head)))):
+        for part in torch.arange(len(rows), device=rows.device).split(choose_chunk(head)):
             i, t = rows[part], places[part]
             log_p = tempered_logits(states[i, t], head, self.temperature).log_softmax(-1)
             is_excluded = torch.zeros_like(log_p, dtype=torch.bool)

@@ -1,17 +1,34 @@
-"""The number of completions that an update computes at a time: as set, or as memory allows."""
+"""The tokens that an update computes at a time, and what of them its backward pass computes again: as memory allows."""
 
+import contextlib
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 import torch
+from torch import Tensor
 
-Size = int | Literal["auto"] | None
-"""Number of completions of the largest length; ``auto`` for as many as fit; None for the whole batch."""
+from rlcredit.formulas.distributed import rank_and_world_size
+from rlcredit.policy.memory import FORECAST_ERROR, UpdateCost, find_memory_share
+
+Size = int | Literal["auto"]
+"""Tokens of prompts and completions; ``auto`` for as many as memory is forecast to hold."""
 
 SCORED_TOKENS = {"cpu": 960, "cuda": 16_384}
 """Tokens that are scored together where memory would allow more: a processor's caches hold no more of them, and an
 accelerator is idle with fewer."""
+
+PACKED_TOKENS = 65_536
+"""Tokens that are scored together without padding and without graph."""
+
+LEAST_TOKENS = 8_192
+"""Tokens with which an accelerator is busy: rather than fewer, parts of an update compute their layers again."""
+
+USABLE_SHARES = {"cpu": 0.5, "cuda": 0.85}
+"""Share of a machine's memory, and of an accelerator's, that a run may take."""
+
+MEASURED_MARGIN = 1.1
+"""Bytes that are kept free for each that was measured: memory has gaps."""
 
 
 def choose_scored_tokens(kind: str) -> int:
@@ -40,64 +57,135 @@ def split_rows_by_tokens(lengths: Sequence[int], tokens: int) -> list[slice]:
     return [slice(*ends) for ends in itertools.pairwise([*cut, len(lengths)])]
 
 
+class Part(NamedTuple):
+    """How an update is computed.
+
+    Args:
+        tokens: Tokens that are computed at a time.
+        recomputed_layers: Layers, from the first, that the backward pass computes again.
+        is_recomputed: Whether the whole of a part is computed again.
+
+    """
+
+    tokens: int
+    recomputed_layers: int = 0
+    is_recomputed: bool = False
+
+    def forecast_bytes(self, cost: UpdateCost, tokens: int) -> float:
+        """Return the bytes that an update keeps at most, of so many tokens in all."""
+        if not self.recomputed_layers and not self.is_recomputed:
+            return self.tokens * cost.graph
+        if cost.checkpoint is None:
+            return self.tokens * cost.graph
+        share = self.recomputed_layers / cost.layers
+        kept = share * cost.checkpoint + (1 - share) * cost.graph
+        return (self.tokens if self.is_recomputed else tokens) * kept + self.tokens * 2 * cost.graph / cost.layers
+
+
 class MicroBatches:
     """Cuts batches into micro-batches of as many tokens each; how they are cut changes no gradient but by rounding.
 
     Args:
-        size: Size of a micro-batch.
+        tokens: Tokens of a micro-batch, prompts and padding included.
 
     Attributes:
-        limit: Tokens of a micro-batch that fit, as far as is known; None as long as all have.
+        correction: Measured over forecast bytes of the first update on an accelerator; None before.
 
     """
 
-    def __init__(self, size: Size) -> None:
-        if isinstance(size, int) and size < 1:
-            raise ValueError(f"model.micro_batch_size: expected a number from 1 on, or auto, got {size}.")
-        self.size: Size = size
-        self.limit: int | None = None
-        self._tried = 0
+    def __init__(self, tokens: Size = "auto") -> None:
+        if isinstance(tokens, int) and tokens < 1:
+            raise ValueError(f"model.micro_batch_tokens: expected a number from 1 on, or auto, got {tokens}.")
+        self.tokens: Size = tokens
+        self.correction: float | None = None
 
     def __str__(self) -> str:
         """Return the setting as the end of a sentence."""
-        if self.size is None:
-            return ""
-        return f", {'as many as fit' if self.size == 'auto' else f'{self.size} completions'} at a time"
+        return "" if self.tokens == "auto" else f", {self.tokens:,} tokens at a time"
 
-    def split_batch(self, lengths: Sequence[int], compute: Callable[[slice], object]) -> list[slice]:
-        """Return the micro-batches of a batch; a single one if it fits.
+    def choose_part(self, cost: UpdateCost, tokens: int, room: float, *, is_separate: bool) -> Part:
+        """Return how much of an update is computed at a time, so that it fits, with the least computed again.
 
         Args:
-            lengths: Tokens of each row, prompt included, ascending.
-            compute: Forward and backward pass of some rows that leaves nothing behind; with ``auto`` it is called for
-                the largest micro-batch whenever none so large has been computed before, and with less and less until
-                memory suffices.
-
-        Raises:
-            torch.OutOfMemoryError: not even one row fits.
+            cost: Bytes of a token.
+            tokens: Tokens of the whole update.
+            room: Bytes that are free for it.
+            is_separate: Whether each part has its backward pass before the next part is read.
 
         """
-        if self.size is None:
-            return [slice(0, len(lengths))]
-        if isinstance(self.size, int):
-            return split_rows_by_tokens(lengths, self.size * lengths[-1])
-        while True:
-            cut = split_rows_by_tokens(lengths, self.limit or len(lengths) * lengths[-1])
-            largest = max(cut, key=lambda part: _padded_tokens(lengths, part))
-            tokens = _padded_tokens(lengths, largest)
-            if tokens <= self._tried:
-                return cut
-            try:
-                compute(largest)
-            except torch.OutOfMemoryError:
-                if largest.stop - largest.start == 1:
-                    raise
-                self.limit = tokens // 2
-            else:
-                self._tried = tokens
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()  # memory of the pass; an error keeps it until the except block ends
+        room /= self.correction or 1 + FORECAST_ERROR
+        most = tokens if self.tokens == "auto" else min(self.tokens, tokens)
+        if most < tokens and not is_separate:  # as asked for: parts keep little until the loss is known
+            return Part(most, 0, is_recomputed=True) if cost.checkpoint is None else Part(most, cost.layers)
+        if most * cost.graph <= room:
+            return Part(most)
+        fitting = int(room // cost.graph)
+        if cost.checkpoint is None:
+            return Part(max(1, min(most, fitting)), is_recomputed=not is_separate)
+        if is_separate and fitting >= LEAST_TOKENS:
+            return Part(min(most, fitting))
+        layer = 2 * cost.graph / cost.layers  # what a layer keeps, and the gradients of it
+        if is_separate:
+            return Part(max(1, min(most, int(room // (cost.checkpoint + layer)))), cost.layers)
+        part = min(most, LEAST_TOKENS)
+        spare = room - part * layer - tokens * cost.checkpoint
+        if spare < 0:  # not even the inputs of all layers fit until the loss is known
+            return Part(max(1, min(part, int(room // (cost.checkpoint + layer)))), cost.layers, is_recomputed=True)
+        kept_layers = int(spare * cost.layers // (tokens * (cost.graph - cost.checkpoint)))
+        return Part(part, cost.layers - kept_layers)
+
+    @contextlib.contextmanager
+    def measure_memory(self, forecast: float, device: torch.device) -> Iterator[None]:
+        """Correct forecasts by what the first update takes on an accelerator.
+
+        Args:
+            forecast: Bytes that the update is forecast to keep.
+            device: Device of the policy.
+
+        """
+        if self.correction is not None or device.type != "cuda" or not forecast:
+            yield
+            return
+        torch.cuda.reset_peak_memory_stats(device)
+        bytes_before = torch.cuda.memory_allocated(device)
+        yield
+        taken = torch.cuda.max_memory_allocated(device) - bytes_before
+        self.correction = min(2.0, max(0.5, MEASURED_MARGIN * taken / forecast))
 
 
-def _padded_tokens(lengths: Sequence[int], part: slice) -> int:
-    return (part.stop - part.start) * lengths[part.stop - 1]
+def split_rows_in_order(lengths: Tensor, prompt_ids: Tensor, prompt_lengths: Tensor, tokens: int) -> list[slice]:
+    """Cut rows into runs that hold so many tokens at most without padding, each prompt of a run once, or one row.
+
+    Args:
+        lengths: Tokens of each completion, shape ``(N,)``.
+        prompt_ids: Prompts; equal ones that follow each other are read once, shape ``(N, L)``.
+        prompt_lengths: Tokens of each prompt, shape ``(N,)``.
+        tokens: Tokens of a run.
+
+    """
+    is_new = torch.ones(len(lengths), dtype=torch.bool)
+    is_new[1:] = (prompt_ids[1:] != prompt_ids[:-1]).any(-1)
+    cut, taken = [0], 0
+    rows = zip(lengths.tolist(), prompt_lengths.tolist(), is_new.tolist(), strict=True)
+    for row, (length, prompt_length, has_new_prompt) in enumerate(rows):
+        taken += length + (prompt_length if has_new_prompt else 0)
+        if row > cut[-1] and taken > tokens:
+            cut.append(row)
+            taken = length + prompt_length
+    return [slice(*ends) for ends in itertools.pairwise([*cut, len(lengths)])]
+
+
+def find_update_room(device: torch.device, weight_bytes: int, trained_weights: int) -> float:
+    """Return the bytes that an update may take beside weights, gradients, moments and facts of the rollout.
+
+    It follows from the machine alone, not from what else runs on it, so that a run that is repeated is cut alike.
+
+    Args:
+        device: Device of the policy.
+        weight_bytes: Bytes of all its weights.
+        trained_weights: Number of those that learn.
+
+    """
+    processes = rank_and_world_size()[1] if device.type == "cpu" else 1
+    share = USABLE_SHARES["cpu" if device.type == "cpu" else "cuda"]
+    return max(0.0, share * find_memory_share(device, processes)[0] - weight_bytes - 12 * trained_weights)

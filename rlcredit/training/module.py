@@ -8,7 +8,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.cli import LRSchedulerCallable, OptimizerCallable
 from torch import Tensor
-from torch.nn.utils import get_total_norm
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from rlcredit.base.exit_status import NotFinite, RunStopped
 from rlcredit.base.lightning_private import read_callbacks, read_datamodule
@@ -68,9 +68,8 @@ class PolicyModule(LightningModule):
             stand beside each of its updates.
         minibatches: Parts into which the prompts of a rollout are cut; every update uses the next one. Divides
             ``updates_per_rollout``.
-        micro_batch_size: Completions per forward pass of the update, if all are as long as the longest; more of them
-            where they are shorter. The whole batch if None, as many as turn out to fit into a GPU's memory if ``auto``.
-            It changes memory only.
+        micro_batch_tokens: Tokens of prompts and completions that an update computes at a time; with ``auto`` as many
+            as memory is forecast to hold, corrected by what the first update takes on a GPU. It changes memory only.
         seed: Seed of the adapter's first weights and of the sampling noise.
         skip_not_finite: A step whose loss or gradient is not finite changes nothing and is counted in
             ``train/skipped``; this many of them in a row stop the run. 0 and 1 stop it at the first.
@@ -103,7 +102,7 @@ class PolicyModule(LightningModule):
         scheduler: LRSchedulerCallable | None = None,
         updates_per_rollout: int = 1,
         minibatches: int = 1,
-        micro_batch_size: Size = None,
+        micro_batch_tokens: Size = "auto",
         seed: int = 0,
         skip_not_finite: int = 0,
         sampler_tolerance: float | None = None,
@@ -121,8 +120,8 @@ class PolicyModule(LightningModule):
         self.scheduler = scheduler
         self.updates_per_rollout = updates_per_rollout
         self.minibatches = minibatches
-        self.micro_batches = MicroBatches(micro_batch_size)
-        self.scoring_batches = MicroBatches(micro_batch_size)
+        self.micro_batches = MicroBatches(micro_batch_tokens)
+        self.scoring_batches = MicroBatches(micro_batch_tokens)
         self.seed = seed
         self.skip_not_finite = skip_not_finite
         self.sampler_tolerance = sampler_tolerance
@@ -197,6 +196,9 @@ class PolicyModule(LightningModule):
     def configure_optimizers(self) -> Any:
         """Train the adapter, nothing else."""
         optimizer = self.optimizer([weight for weight in self.policy.parameters() if weight.requires_grad])
+        for group in optimizer.param_groups if self.device.type == "cuda" else ():
+            if group.get("fused", True) is None:  # two operations for all weights
+                group["fused"] = True
         if self.scheduler is None:
             return optimizer
         return [optimizer], [{"scheduler": self.scheduler(optimizer), "interval": "step"}]
@@ -258,13 +260,19 @@ class PolicyModule(LightningModule):
 
     def training_step(self, batch: Rollout, batch_idx: int) -> Tensor:
         """Turn the credit in the ledger into a loss."""
-        part = self.select_minibatch(batch)
-        scores = self(part)
-        part.logprobs = scores.logprobs
-        loss = self.update_loss.compute_loss(part, scores, part.credit)
-        loss_metrics = self.update_loss.compute_metrics(part, scores)
+        part, update_loss = self.select_minibatch(batch), self.update_loss
         rows = self.rows_to_score(part)
-        sequences = number_update_sequences(part, rows.nonzero().squeeze(-1))
+        row_numbers = rows.nonzero().squeeze(-1)
+        # Gradients of half precision are scaled in the backward pass, which must not be over by then.
+        scores, loss = self.scorer.score_with_loss(
+            part,
+            row_numbers,
+            lambda scores: update_loss.compute_loss(part, scores, part.credit),
+            is_separate=self.loss.row_wise and not self.policy.is_sharded and self.trainer.precision != "16-mixed",
+        )
+        part.logprobs = scores.logprobs
+        loss_metrics = update_loss.compute_metrics(part, scores)
+        sequences = number_update_sequences(part, row_numbers)
         part.token_counts.add(backward=list_update_sequences(part).count_tokens(sequences))
         ratio_metrics = policy_metrics(part, rows)
         self.state.update = UpdateValues(
@@ -324,6 +332,21 @@ class PolicyModule(LightningModule):
             # Float64 holds whole numbers up to 2^53; Lightning would turn an integer into float32, which ends at 2^24.
             total = torch.tensor(tokens, dtype=torch.float64)
             self.log(f"tokens/{kind}", total, batch_size=1, add_dataloader_idx=False)
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: torch.optim.Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip as Lightning does, by the norm that is known from :meth:`on_before_optimizer_step`."""
+        assert self.state.update is not None
+        norm, weights = self.state.update.gradient_norm, trainable_weights(self).values()
+        is_plain = self.trainer.precision != "16-mixed" and gradient_clip_algorithm in (None, "norm")
+        if not gradient_clip_val or not is_plain or norm is None:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+        else:
+            clip_grads_with_norm_(weights, gradient_clip_val, norm)
 
     def _skip_update(self, fault: RunStopped | None) -> bool:
         """Drop the gradients if this step may be skipped: an optimizer does not change weights without one."""

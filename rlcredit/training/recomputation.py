@@ -1,4 +1,4 @@
-"""Outputs that are computed once more in the backward pass, by a graph of their own."""
+"""Backward passes that are not those of the forward pass: one that computes it again, and one that is over by then."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,3 +42,28 @@ class _Recomputed(Function):
         values, parts = zip(*pairs, strict=True)
         weight_gradients = torch.autograd.grad(values, ctx.weights, parts, allow_unused=True)
         return None, *weight_gradients
+
+
+def attach_gradients(value: Tensor, gradients: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+    """Return a value whose backward pass gives the weights gradients that are known.
+
+    Args:
+        value: Scalar.
+        gradients: Gradient of the value with respect to each weight.
+        weights: Weights that have a gradient.
+
+    """
+    return _Known.apply(value, gradients, *weights)  # pyright: ignore[reportReturnType]
+
+
+class _Known(Function):
+    """A value and its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor], *weights: Tensor) -> Tensor:
+        ctx.gradients = gradients
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, factor: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return None, None, *torch._foreach_mul(list(ctx.gradients), factor)  # pyright: ignore[reportPrivateImportUsage]

@@ -51,7 +51,7 @@ def sample_with_scores(
     samples = engine.sample(policy, prompt_ids, prompts, sampling, seed=seed, step=step)
     if engine.exact and samples.entropy is not None:
         return samples
-    whole = MicroBatches(None)
+    whole = MicroBatches()
     scorer = RolloutScorer(policy, sampling.temperature, whole, whole, keeps_entropy_graph=False)
     row_prompts = prompt_ids.repeat_interleave(sampling.completions, 0)
     scores = scorer.score_without_graph(

@@ -1,5 +1,6 @@
 """Log-probabilities of sampled tokens under the trainer's policy: with gradients for an update, without for checks."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, TypeVar
@@ -12,10 +13,20 @@ from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_sequence_tokens
 from rlcredit.formulas.distributed import find_largest_number
+from rlcredit.policy.memory import PassSize, UpdateCost, estimate_update_cost
+from rlcredit.policy.packed_forward import PackedForward, find_packed_forward
 from rlcredit.policy.policy import Policy, PromptContext, TokenScores
-from rlcredit.training.micro_batches import MicroBatches, choose_scored_tokens, split_rows_by_tokens
+from rlcredit.training.micro_batches import (
+    PACKED_TOKENS,
+    MicroBatches,
+    Part,
+    choose_scored_tokens,
+    find_update_room,
+    split_rows_by_tokens,
+    split_rows_in_order,
+)
 from rlcredit.training.nan_and_mismatch import trainable_weights
-from rlcredit.training.recomputation import recompute_in_backward
+from rlcredit.training.recomputation import attach_gradients, recompute_in_backward
 
 Read = TypeVar("Read")
 
@@ -58,6 +69,11 @@ class UpdateSequences(NamedTuple):
         """Count the tokens of some answers, and of their distinct prompts."""
         return count_sequence_tokens(self.prompt_ids[rows], self.mask[rows])
 
+    def copy_to_host(self) -> "UpdateSequences":
+        """Return copies on the CPU."""
+        alternatives = self.alternatives and WeightedTokens(*(values.cpu() for values in self.alternatives))
+        return UpdateSequences(self.prompt_ids.cpu(), self.completion_ids.cpu(), self.mask.cpu(), alternatives)
+
 
 def list_update_sequences(rollout: Rollout) -> UpdateSequences:
     """Return the sequences that an update reads of a mini-batch."""
@@ -87,14 +103,40 @@ def number_update_sequences(rollout: Rollout, rows: Tensor) -> Tensor:
     return torch.cat([rows, len(rollout.mask) + rollout.continuations.find_credited(rollout.judged)])
 
 
+class UpdatePlan(NamedTuple):
+    """How the sequences of an update are read; it is made before the first of them is.
+
+    Attributes:
+        read: The sequences.
+        host: The same on the CPU, where they are laid out.
+        parts: Numbers of the sequences of each part, on the CPU.
+        spare: Parts at the end that are read only because another process has so many more.
+        part: How a part is computed.
+        graph_bytes: Bytes that the graph of the largest part is forecast to take; 0 if layers are computed again.
+        packed: Pass without padding; None where the model's own is used.
+
+    """
+
+    read: UpdateSequences
+    host: UpdateSequences
+    parts: list[Tensor]
+    spare: int
+    part: Part
+    graph_bytes: float
+    packed: PackedForward | None
+
+
 class RolloutScorer:
-    """Score completions under the trained policy, grouped by similar length.
+    """Score completions under the trained policy, as many at a time as memory allows.
+
+    Policies of a known architecture are read without padding (:mod:`rlcredit.policy.packed_forward`); others, and small
+    ones on a CPU, by the model's own forward pass, in order of length.
 
     Args:
         policy: The policy that is trained.
         temperature: Logits are divided by it, in sampling and in every update alike.
-        update_batches: How many completions an update computes at a time.
-        scoring_batches: How many completions are scored at a time without graph.
+        update_batches: How many tokens an update computes at a time.
+        scoring_batches: How many tokens are scored at a time without graph.
         keeps_entropy_graph: Whether the loss has gradients through the entropy.
 
     """
@@ -116,80 +158,144 @@ class RolloutScorer:
     def score_for_update(self, rollout: Rollout, rows: Tensor) -> UpdateScores:
         """Score some rows, and continuations that have a gradient; others keep the scores of sampling, without one.
 
-        Micro-batches are computed again in the backward pass; without them all parts stay in memory. A continuation
-        is read as a row of its own, from its prompt on.
+        The graph holds until the loss is known: where it does not fit, layers are computed again in the backward pass,
+        or whole parts. A continuation is read as a row of its own, from its prompt on.
 
         Args:
             rollout: The mini-batch of an update.
             rows: Numbers of the rows to score, shape ``(N,)``, at least one.
 
         """
-        read, numbers = list_update_sequences(rollout), number_update_sequences(rollout, rows)
-        numbers = numbers[read.mask.sum(-1)[numbers].argsort(stable=True)]
-        width = self._trim_prompts(read, numbers).shape[1]
-        lengths = (read.mask.sum(-1)[numbers] + width).tolist()
-        cut = self.update_batches.split_batch(lengths, lambda part: self._try_gradient(read, numbers[part]))
-        cut, spare = add_spare_passes(self.policy, cut)
-        if len(cut) > 1:
-            scores = [self._score_with_recomputation(read, numbers[part]) for part in cut]
-        else:
-            scores = self._score_at_once(read, numbers)
-        scores, spare_scores = scores[: len(scores) - spare], scores[len(scores) - spare :]
-        logprobs, entropy, *alternatives = zip(*scores, strict=True)
-        logprobs, entropy = torch.cat(logprobs), torch.cat(entropy)
-        for values in spare_scores:
-            logprobs = logprobs + 0 * values[0].sum()  # their backward passes are those that the others make
-        alternative_logprobs = torch.stack(alternatives[0]).sum(0) if alternatives else None
-        is_completion, columns = numbers < len(rollout.mask), rollout.mask.shape[1]
-        return UpdateScores(
-            rollout.old_logprobs.index_copy(0, numbers[is_completion], logprobs[is_completion, :columns]),
-            rollout.entropy.index_copy(0, numbers[is_completion], entropy[is_completion, :columns]),
-            alternative_logprobs,
-            self._pick_continuations(rollout, numbers[~is_completion] - len(rollout.mask), logprobs[~is_completion]),
-        )
+        plan = self.plan_update(rollout, rows, is_separate=False)
+        scores = [self._score_part(plan, numbers) for numbers in plan.parts]
+        return collect_scores(rollout, plan, scores)
 
-    def _pick_continuations(self, rollout: Rollout, numbers: Tensor, logprobs: Tensor) -> Tensor | None:
-        """Return the log-probabilities of continuations, those that were not scored as they were.
+    def score_with_loss(
+        self, rollout: Rollout, rows: Tensor, compute_loss: Callable[[UpdateScores], Tensor], *, is_separate: bool
+    ) -> tuple[UpdateScores, Tensor]:
+        """Score as :meth:`score_for_update` does, and compute the loss.
+
+        Where parts are separate, each has its backward pass before the next part is read: nothing is computed twice,
+        and no more than one graph is held. The loss must then give a row the same gradient whatever the scores of other
+        rows are (``row_wise`` of :class:`rlcredit.losses.base.PolicyLoss`).
 
         Args:
             rollout: The mini-batch of an update.
-            numbers: Numbers of the continuations that were scored, shape ``(M,)``.
-            logprobs: Log-probabilities of their whole answers, shape ``(M, W)``.
-
-        """
-        extra = rollout.continuations
-        if extra is None:
-            return None
-        chosen_branches = extra.keep(numbers)
-        places = chosen_branches.places[:, None] + torch.arange(extra.mask.shape[1], device=numbers.device)
-        branch_logprobs = logprobs.gather(1, places.clamp(max=logprobs.shape[1] - 1)).where(chosen_branches.mask, 0)
-        return extra.logprobs.index_copy(0, numbers, branch_logprobs)
-
-    def _score_at_once(self, read: UpdateSequences, rows: Tensor) -> list[tuple[Tensor, ...]]:
-        """Score rows of ascending length, every prompt read once."""
-        with self.policy.merge_for_gradients():
-            context = self.policy.read_prompts(self._trim_prompts(read, rows))
-            cut = split_micro_batch(self.policy, read.mask.sum(-1)[rows].tolist())
-            return [self._score_rows(read, rows[part], context.select_rows(part)) for part in cut]
-
-    def _score_with_recomputation(self, read: UpdateSequences, rows: Tensor) -> tuple[Tensor, ...]:
-        """Score some rows, and once more in the backward pass."""
-        prompt_ids = self._trim_prompts(read, rows)
-
-        def score() -> tuple[Tensor, ...]:
-            with self.policy.merge_for_gradients():
-                return self._score_rows(read, rows, self.policy.read_prompts(prompt_ids))
-
-        weights = list(trainable_weights(self.policy).values())
-        return recompute_in_backward(score, weights)
-
-    def _score_rows(self, read: UpdateSequences, rows: Tensor, context: PromptContext) -> tuple[Tensor, ...]:
-        """Score some rows after their prompts, without columns that are padding in all of them.
+            rows: Numbers of the rows to score, shape ``(N,)``, at least one.
+            compute_loss: Function of the scores of the mini-batch.
+            is_separate: Whether parts may be separate.
 
         Returns:
-            Log-probabilities and entropy; if alternatives have credit, their log-probabilities too, zero in other rows.
+            Scores, and the loss with its graph, or with gradients that are known by then.
 
         """
+        plan = self.plan_update(rollout, rows, is_separate=is_separate)
+        with self.update_batches.measure_memory(plan.graph_bytes, self.policy.device):
+            if not is_separate or len(plan.parts) == 1:
+                scores = collect_scores(rollout, plan, [self._score_part(plan, numbers) for numbers in plan.parts])
+                return scores, compute_loss(scores)
+            return self._differentiate_parts(rollout, plan, compute_loss)
+
+    def _differentiate_parts(
+        self, rollout: Rollout, plan: UpdatePlan, compute_loss: Callable[[UpdateScores], Tensor]
+    ) -> tuple[UpdateScores, Tensor]:
+        weights = list(trainable_weights(self.policy).values())
+        parts, totals = [], [torch.zeros_like(weight) for weight in weights]
+        for numbers in plan.parts:
+            part_scores = self._score_part(plan, numbers)
+            loss = compute_loss(collect_scores(rollout, plan._replace(parts=[numbers]), [part_scores]))
+            gradients = torch.autograd.grad(loss, weights, allow_unused=True, materialize_grads=True)
+            torch._foreach_add_(totals, gradients)  # pyright: ignore[reportPrivateImportUsage]
+            parts.append(tuple(values.detach() for values in part_scores))
+        scores = collect_scores(rollout, plan, parts)
+        for _ in range(find_largest_number(len(plan.parts), self.policy.device) - len(plan.parts)):
+            compute_loss(scores)  # the processes count tokens together
+        return scores, attach_gradients(compute_loss(scores), totals, weights)
+
+    def plan_update(self, rollout: Rollout, rows: Tensor, *, is_separate: bool) -> UpdatePlan:
+        """Return how the sequences of an update are read.
+
+        Args:
+            rollout: The mini-batch of an update.
+            rows: Numbers of the rows to score, shape ``(N,)``, at least one.
+            is_separate: Whether each part has its backward pass before the next part is read.
+
+        """
+        read = list_update_sequences(rollout)
+        host, numbers = read.copy_to_host(), number_update_sequences(rollout, rows).cpu()
+        lengths, packed = host.mask.sum(-1)[numbers], find_packed_forward(self.policy)
+        if packed is None:
+            order = lengths.argsort(stable=True)
+            numbers, lengths = numbers[order], lengths[order]
+        prompts = host.prompt_ids[numbers]
+        prompt_lengths = self.policy.prompt_mask(prompts).sum(-1)
+        widths = (lengths + prompt_lengths.max()).tolist()
+        tokens = int(lengths.sum() + prompt_lengths.sum()) if packed else len(widths) * widths[-1]
+        prompts_read = int((prompts[1:] != prompts[:-1]).any(-1).sum()) + 1
+        cost = estimate_update_cost(
+            self.policy.architecture,
+            self.policy.dtype,
+            PassSize(prompts_read, int(prompt_lengths.max()), len(lengths), int(lengths.max())),
+            rank=self.policy.lora.rank,
+            is_packed=packed is not None,
+            is_mixed=torch.is_autocast_enabled(self.policy.device.type),
+        )
+        room = find_policy_room(self.policy)
+        part = self.update_batches.choose_part(cost, tokens, room, is_separate=is_separate)
+        if packed:
+            cut = split_rows_in_order(lengths, prompts, prompt_lengths, part.tokens)
+        else:
+            cut = split_rows_by_tokens(widths, part.tokens)
+        cut, spare = add_spare_passes(self.policy, cut)
+        graph_bytes = 0.0 if part.recomputed_layers or part.is_recomputed else part.tokens * cost.graph
+        parts = [numbers[rows_of_part] for rows_of_part in cut]
+        return UpdatePlan(read, host, parts, spare, part, graph_bytes, packed)
+
+    def _score_part(self, plan: UpdatePlan, numbers: Tensor) -> tuple[Tensor, ...]:
+        """Return log-probabilities and entropy of some sequences, ``(N, W)``, and log-probabilities of alternatives."""
+        score = self._score_without_padding if plan.packed else self._score_at_once
+        if not plan.part.is_recomputed:
+            return score(plan, numbers)
+        weights = list(trainable_weights(self.policy).values())
+        return recompute_in_backward(lambda: score(plan, numbers), weights)
+
+    def _score_without_padding(self, plan: UpdatePlan, numbers: Tensor) -> tuple[Tensor, ...]:
+        """Score sequences in one row of tokens, every prompt read once."""
+        assert plan.packed is not None
+        host, rows, width = plan.host, len(numbers), plan.host.mask.shape[1]
+        lengths = host.mask.sum(-1)[numbers]
+        ids = host.prompt_ids[numbers], host.completion_ids[numbers]
+        states, layout = plan.packed.read_rows(*ids, lengths, plan.part.recomputed_layers)
+        scores = self.policy.score_states(
+            states, layout.targets, self.temperature, keeps_entropy=self.keeps_entropy_graph
+        )
+        zeros = torch.zeros(rows * width, device=states.device)
+        logprobs, entropy = (
+            zeros.index_copy(0, layout.cells, values).view(rows, width) for values in (scores.logprobs, scores.entropy)
+        )
+        if host.alternatives is None:
+            return logprobs, entropy
+        own_numbers, others = host.alternatives.select_rows(numbers, len(host.mask))
+        states_before = (lengths.cumsum(0) - lengths)[others.rows] + others.places
+        own_numbers, states_before, tokens = (
+            move_index(index, states.device) for index in (own_numbers, states_before, others.tokens)
+        )
+        return logprobs, entropy, *self._score_alternatives(plan, own_numbers, states[states_before], tokens)
+
+    def _score_at_once(self, plan: UpdatePlan, numbers: Tensor) -> tuple[Tensor, ...]:
+        """Score sequences of ascending length by the model's own pass, every prompt read once."""
+        rows = numbers.to(self.policy.device)
+        prompt_ids = plan.read.prompt_ids[rows]
+        with self.policy.merge_for_gradients():
+            context = self.policy.read_prompts(prompt_ids[:, self.policy.prompt_mask(prompt_ids).any(0)])
+            cut = split_micro_batch(self.policy, plan.host.mask.sum(-1)[numbers].tolist())
+            parts = [self._score_rows(plan, rows[part], context.select_rows(part)) for part in cut]
+        logprobs, entropy, *alternatives = zip(*parts, strict=True)
+        return torch.cat(logprobs), torch.cat(entropy), *(torch.stack(values).sum(0) for values in alternatives)
+
+    def _score_rows(self, plan: UpdatePlan, rows: Tensor, context: PromptContext) -> tuple[Tensor, ...]:
+        """Score some rows after their prompts, without columns that are padding in all of them."""
+        read = plan.read
         width = int(read.mask[rows].sum(-1).max())
         completion_ids = read.completion_ids[rows, :width]
         states = self.policy.predicting_states(context, completion_ids)
@@ -201,19 +307,13 @@ class RolloutScorer:
             return token_scores
         numbers, others = read.alternatives.select_rows(rows, len(read.mask))
         predicting = states.flatten(0, 1).index_select(0, others.rows * states.shape[1] + others.places)
-        logprobs = self.policy.score_states(predicting, others.tokens, self.temperature).logprobs
-        return *token_scores, torch.zeros_like(read.alternatives.logprobs).index_copy(0, numbers, logprobs)
+        return *token_scores, *self._score_alternatives(plan, numbers, predicting, others.tokens)
 
-    def _try_gradient(self, read: UpdateSequences, rows: Tensor) -> None:
-        """Compute the gradient of some rows and discard it, to find out whether memory suffices."""
-        scores = torch.cat([logprobs.flatten() for logprobs, *_ in self._score_at_once(read, rows)])
-        weights = list(trainable_weights(self.policy).values())
-        torch.autograd.grad(scores.sum(), weights, allow_unused=True)
-
-    def _trim_prompts(self, read: UpdateSequences, rows: Tensor) -> Tensor:
-        """Return the prompts of some rows, without columns that are padding in all of them."""
-        prompt_ids = read.prompt_ids[rows]
-        return prompt_ids[:, self.policy.prompt_mask(prompt_ids).any(0)]
+    def _score_alternatives(self, plan: UpdatePlan, numbers: Tensor, states: Tensor, tokens: Tensor) -> tuple[Tensor]:
+        """Return the log-probabilities of alternatives, ``(N,)``, zero for those that are not among the numbers."""
+        assert plan.read.alternatives is not None
+        logprobs = self.policy.score_states(states, tokens, self.temperature).logprobs
+        return (torch.zeros_like(plan.read.alternatives.logprobs).index_copy(0, numbers, logprobs),)
 
     def score_without_graph(
         self,
@@ -230,7 +330,7 @@ class RolloutScorer:
             prompt_ids: Left-padded prompts, shape ``(B, L)``.
             completion_ids: Right-padded completions, shape ``(B, T)``.
             mask: True on sampled tokens, shape ``(B, T)``; scores are zero elsewhere.
-            temperature: Logits are divided by it.
+            temperature: Temperature by which logits are divided.
             precision: Opens the context in which the trainer computes.
             adapter: Whether the adapter acts. One that changes nothing leaves every bit of the scores as it is.
 
@@ -242,6 +342,11 @@ class RolloutScorer:
 
         acting = self.policy.merge_for_gradients if adapter else self.policy.disable_adapter
         with torch.no_grad():
+            with precision():
+                packed = find_packed_forward(self.policy)
+                if packed is not None:
+                    with contextlib.nullcontext() if adapter else self.policy.disable_adapter():
+                        return self._score_packed(packed, prompt_ids, completion_ids, mask, temperature)
             parts = [
                 part
                 for micro_batch in read_by_length(
@@ -252,6 +357,79 @@ class RolloutScorer:
         rows, *scores = map(torch.cat, zip(*parts, strict=True))
         place = rows.argsort()
         return TokenScores(*(values[place].where(mask, 0) for values in scores))
+
+    def _score_packed(
+        self, packed: PackedForward, prompt_ids: Tensor, completion_ids: Tensor, mask: Tensor, temperature: float
+    ) -> TokenScores:
+        """Score completions without graph and without padding; arguments as in :meth:`score_without_graph`."""
+        prompts, completions, lengths = prompt_ids.cpu(), completion_ids.cpu(), mask.sum(-1).clamp(min=1).cpu()
+        prompt_lengths, tokens = self.policy.prompt_mask(prompts).sum(-1), self.scoring_batches.tokens
+        cut = split_rows_in_order(lengths, prompts, prompt_lengths, PACKED_TOKENS if tokens == "auto" else tokens)
+        facts = torch.zeros(3, mask.numel(), device=mask.device)
+        for part in cut:
+            states, layout = packed.read_rows(prompts[part], completions[part], lengths[part])
+            scores = self.policy.score_states(states, layout.targets, temperature, keeps_entropy=False)
+            facts.index_copy_(1, layout.cells + part.start * mask.shape[1], torch.stack(scores))
+        return TokenScores(*facts.view(3, *mask.shape).where(mask, 0))
+
+
+def collect_scores(rollout: Rollout, plan: UpdatePlan, parts: Sequence[tuple[Tensor, ...]]) -> UpdateScores:
+    """Return the scores of a mini-batch from those of its parts; what no part holds keeps the scores of sampling.
+
+    Args:
+        rollout: The mini-batch of an update.
+        plan: Plan with the numbers of the parts.
+        parts: Log-probabilities, entropy and log-probabilities of alternatives, part by part.
+
+    """
+    numbers, spare = torch.cat(plan.parts[: len(plan.parts) - plan.spare]), parts[len(parts) - plan.spare :]
+    logprobs, entropy, *alternatives = zip(*parts[: len(parts) - plan.spare], strict=True)
+    logprobs, entropy = torch.cat(logprobs), torch.cat(entropy)
+    for values in spare:
+        logprobs = logprobs + 0 * values[0].sum()  # their backward passes are those that the others make
+    rows, columns = rollout.mask.shape
+    is_completion, device = numbers < rows, logprobs.device
+    places, extra_places = (
+        move_index(is_chosen.nonzero().squeeze(-1), device) for is_chosen in (is_completion, ~is_completion)
+    )
+    completions = move_index(numbers[is_completion], device)
+    branches = move_index(numbers[~is_completion] - rows, device)
+    return UpdateScores(
+        rollout.old_logprobs.index_copy(0, completions, logprobs[places, :columns]),
+        rollout.entropy.index_copy(0, completions, entropy[places, :columns]),
+        torch.stack(alternatives[0]).sum(0) if alternatives else None,
+        _pick_continuations(rollout, branches, logprobs[extra_places]),
+    )
+
+
+def _pick_continuations(rollout: Rollout, numbers: Tensor, logprobs: Tensor) -> Tensor | None:
+    """Return the log-probabilities of continuations, those that were not scored as they were.
+
+    Args:
+        rollout: The mini-batch of an update.
+        numbers: Numbers of the continuations that were scored, shape ``(M,)``.
+        logprobs: Log-probabilities of their whole answers, shape ``(M, W)``.
+
+    """
+    extra = rollout.continuations
+    if extra is None:
+        return None
+    chosen_branches = extra.keep(numbers)
+    places = chosen_branches.places[:, None] + torch.arange(extra.mask.shape[1], device=numbers.device)
+    branch_logprobs = logprobs.gather(1, places.clamp(max=logprobs.shape[1] - 1)).where(chosen_branches.mask, 0)
+    return extra.logprobs.index_copy(0, numbers, branch_logprobs)
+
+
+def move_index(index: Tensor, device: torch.device) -> Tensor:
+    """Return numbers on a device; the host does not wait for the copy."""
+    return index if device.type == "cpu" else index.pin_memory().to(device, non_blocking=True)
+
+
+def find_policy_room(policy: Policy) -> float:
+    """Return the bytes that an update of a policy may take; see :func:`find_update_room`."""
+    weights = list(policy.parameters())
+    trained_weights = sum(weight.numel() for weight in weights if weight.requires_grad)
+    return find_update_room(policy.device, sum(weight.nbytes for weight in weights), trained_weights)
 
 
 def read_by_length(
@@ -291,12 +469,29 @@ def read_by_length(
             ]
 
     with policy.evaluation_mode(), precision():
-        cut = batches.split_batch((lengths + prompt_ids.shape[1]).tolist(), read_micro_batch)
+        widths = (lengths + prompt_ids.shape[1]).tolist()
+        cut = split_rows_by_tokens(widths, choose_read_tokens(policy, batches, len(widths) * widths[-1]))
         cut, spare = add_spare_passes(policy, cut)
         for number, micro_batch in enumerate(cut):
             results = read_micro_batch(micro_batch)
             if number < len(cut) - spare:
                 yield results
+
+
+def choose_read_tokens(policy: Policy, batches: MicroBatches, tokens: int) -> int:
+    """Return the number of tokens that are read at a time without padding being left out, with their keys and values.
+
+    Args:
+        policy: Policy that reads.
+        batches: How many tokens are read at a time.
+        tokens: Tokens of the whole batch, padding included.
+
+    """
+    shape = policy.architecture
+    cache_bytes = 2 * shape.layers * shape.key_width * policy.head.element_size()
+    graph = cache_bytes + 2 * policy.head.element_size() * shape.hidden
+    cost = UpdateCost(graph, None, shape.layers)
+    return batches.choose_part(cost, tokens, find_policy_room(policy), is_separate=True).tokens
 
 
 def split_micro_batch(policy: Policy, lengths: Sequence[int]) -> list[slice]:

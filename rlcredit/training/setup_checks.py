@@ -80,7 +80,7 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
     if trainer.accumulate_grad_batches != 1:
         raise ValueError(
             f"trainer.accumulate_grad_batches is {trainer.accumulate_grad_batches}; credit is assigned to "
-            "whole batches, so it must be 1. To save memory set model.micro_batch_size instead."
+            "whole batches, so it must be 1. Memory is saved by model.micro_batch_tokens, which is auto by itself."
         )
     if isinstance(trainer.strategy, SPLITTING_STRATEGIES):
         raise ValueError(
@@ -137,11 +137,6 @@ def find_whole_reader(module: "PolicyModule", callbacks: Sequence[object]) -> st
         callbacks: Callbacks of the trainer.
 
     """
-    if module.micro_batches.size == "auto":
-        return (
-            "model.micro_batch_size: auto finds out what fits in each process by itself, and sharded_base needs the "
-            "same passes in all. Give a number: 4."
-        )
     if "lookahead" in module.needs or _list_readers(callbacks, "lookahead"):
         return (
             "trainer.strategy: sharded_base cannot read what was not sampled, as a credit operator of this run does "

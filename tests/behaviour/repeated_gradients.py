@@ -65,9 +65,9 @@ def digest(tensors):
     return hashlib.sha256(b"".join(bits)).hexdigest()
 
 
-def count_gradients(loss, micro_batch_size):
+def count_gradients(loss, micro_batch_tokens):
     """Return the number of different gradients of one batch with credit of every kind, in fifty."""
-    module, last = train([RandomCredit()], 1, loss=loss, micro_batch_size=micro_batch_size)
+    module, last = train([RandomCredit()], 1, loss=loss, micro_batch_tokens=micro_batch_tokens)
     rollout = last.rollout
     assert rollout.alternatives is not None
     assert rollout.continuations is not None
@@ -90,7 +90,7 @@ def count_results(case):
     if case in STACKS:
         return count_runs(STACKS[case])
     name, _, size = case.partition(":")
-    return count_gradients(getattr(rlcredit.losses, name)(), int(size) if size else None)
+    return count_gradients(getattr(rlcredit.losses, name)(), int(size) if size else "auto")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ RUNS = {
     "eapo": [f"--config={CONDITIONS / 'eapo' / 'eapo.yaml'}", *TWO_ROLLOUTS],
     "dynamic_sampling": [
         *(f"--config={CONDITIONS / 'losses' / 'dapo.yaml'}", *TWO_ROLLOUTS),
-        *("--data.init_args.prompts_per_step=4", "--model.sampling.completions=4", "--model.micro_batch_size=3"),
+        *("--data.init_args.prompts_per_step=4", "--model.sampling.completions=4", "--model.micro_batch_tokens=240"),
     ],
     "tepo_reference": [
         *(f"--config={CONDITIONS / 'systems' / 'tepo_reference.yaml'}", *TWO_ROLLOUTS),

@@ -19,7 +19,7 @@ from tests.slow_cases import mark_others_slow
 
 ROOT = Path(__file__).parents[2]
 LOSSES = sorted({*rlcredit.losses.__all__} - {"PolicyLoss", "token_weights"})
-CASES = [["ImportanceSampling"], ["ImportanceSampling:20", "KLPenalty:20", *LOSSES], list(STACKS)]
+CASES = [["ImportanceSampling"], ["ImportanceSampling:900", "KLPenalty:900", *LOSSES], list(STACKS)]
 PASSIVE = {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "2"}
 """Threads that sleep while they wait: ones that spin would wait for each other beside other work."""
 

@@ -1,6 +1,6 @@
 """Train with an engine that decodes elsewhere, on one process or on two, the base whole or in parts.
 
-The command line gives a folder, the strategy, completions per micro-batch (0 for the whole batch) and, if they are not
+The command line gives a folder, the strategy, tokens per micro-batch (0 for the whole batch) and, if they are not
 two and none, steps and a checkpoint.
 """
 
@@ -76,14 +76,14 @@ class StepRecorder(Callback):
         self.logged.append({**metrics, **self.probe.last, "ids": batch.completion_ids.tolist()})
 
 
-def train(folder, micro_batch_size, steps=2, ckpt_path=None, **more):
+def train(folder, micro_batch_tokens, steps=2, ckpt_path=None, **more):
     """Train; return gradients, metrics, the adapter, and how many weights this process holds and its layers have."""
     module = PolicyModule(
         sampling=Sampling(completions=4, max_tokens=48),
         validation=Sampling(completions=4, max_tokens=12),
         optimizer=partial(torch.optim.AdamW, lr=1e-3),
         engine=Server(),
-        micro_batch_size=micro_batch_size or None,
+        micro_batch_tokens=micro_batch_tokens or "auto",
     )
     # 17 held-out questions, two at a time: one of two processes has a batch more.
     task = ReasoningGym(

@@ -59,7 +59,7 @@ def test_conditions_that_differ_in_credit_cost_alike(resolutions, measured, tmp_
     "more",
     [
         "model.validation.completions=64",
-        "model.micro_batch_size=1",
+        "model.micro_batch_tokens=99",
         "model.engine={class_path: InProcessEngine, init_args: {merge: true}}",
     ],
 )

@@ -26,19 +26,6 @@ class Remote(Engine):
         self.closed = True
 
 
-@pytest.fixture
-def sizes(monkeypatch):
-    """Record how many completions are allowed at a time, whenever a batch is cut."""
-    seen, cut = [], MicroBatches.split_batch
-
-    def watched(self, lengths, compute):
-        seen.append(self.size)
-        return cut(self, lengths, compute)
-
-    monkeypatch.setattr(MicroBatches, "split_batch", watched)
-    return seen
-
-
 @pytest.mark.slow
 def test_any_engine_may_sample_the_batch_and_its_true_credit_is_found_in_this_process(batch, tmp_path):
     remote, own = Remote(), batch("GRPO")
@@ -52,19 +39,19 @@ def test_any_engine_may_sample_the_batch_and_its_true_credit_is_found_in_this_pr
 
 
 @pytest.mark.slow
-def test_where_memory_may_not_suffice_fewer_completions_are_computed_at_a_time(batch, sizes, monkeypatch, tmp_path):
-    whole = batch("GTPO")
+def test_where_memory_does_not_suffice_fewer_tokens_are_computed_at_a_time(batch, monkeypatch, tmp_path):
+    whole, parts = batch("GTPO"), []
+    choose = MicroBatches.choose_part
+
+    def watch(self, *arguments, **options):
+        parts.append(choose(self, *arguments, **options))
+        return parts[-1]
+
+    monkeypatch.setattr(MicroBatches, "choose_part", watch)
     monkeypatch.setattr(
-        "rlcredit.preflight.memory.find_memory_share", lambda device, processes: (2**20, "a small machine")
+        "rlcredit.training.micro_batches.find_memory_share", lambda device, processes: (2**24, "a small machine")
     )
-    del sizes[:]
-    parts = measure_card_batch(
-        ["configs/tiny.yaml", str(resolve_card_condition("GTPO").write_files(tmp_path))], UNASKED
-    )
-    assert set(sizes) == {BUDGET.batch * BUDGET.completions}
-    np.testing.assert_allclose(parts.gradients, whole.gradients, atol=1e-6)
-
-
-def test_where_it_suffices_all_are_computed_at_once(sizes, tmp_path):
-    measure_card_batch(["configs/tiny.yaml", str(resolve_card_condition("GTPO").write_files(tmp_path))], UNASKED)
-    assert set(sizes) == {None}
+    files = ["configs/tiny.yaml", str(resolve_card_condition("GTPO").write_files(tmp_path))]
+    cut = measure_card_batch(files, UNASKED)
+    assert any(part.is_recomputed for part in parts)
+    np.testing.assert_allclose(cut.gradients, whole.gradients, atol=1e-6)

@@ -33,15 +33,15 @@ def test_chunked_head_and_its_gradients_equal_float64_autograd(chunk, temperatur
     monkeypatch.setattr("rlcredit.formulas.uncertainty.MAX_SAVED_BYTES", kept)
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(7, 5, generator=generator, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(11, 5, generator=generator, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(11, 5, generator=generator, dtype=torch.float64)
     targets = torch.randint(11, (7,), generator=generator)
     upstream = torch.randn(2, 7, generator=generator, dtype=torch.float64)
 
     expected = reference(hidden, weight, targets, temperature)
-    expected_gradients = torch.autograd.grad(sum((u * e).sum() for u, e in zip(upstream, expected)), (hidden, weight))
-    leaves = hidden.detach().float().requires_grad_(), weight.detach().float().requires_grad_()
-    actual = scores_from_hidden(*leaves, targets, temperature, chunk)
-    actual_gradients = torch.autograd.grad(sum((u.float() * a).sum() for u, a in zip(upstream, actual)), leaves)
+    expected_gradients = torch.autograd.grad(sum((u * e).sum() for u, e in zip(upstream, expected)), hidden)
+    leaf = hidden.detach().float().requires_grad_()
+    actual = scores_from_hidden(leaf, weight.float(), targets, temperature, chunk)
+    actual_gradients = torch.autograd.grad(sum((u.float() * a).sum() for u, a in zip(upstream, actual)), leaf)
 
     for got, want in zip((*actual, *actual_gradients), (*expected, *expected_gradients)):
         assert_close(got, want.float(), rtol=1e-4, atol=1e-5)
@@ -58,9 +58,18 @@ def test_nearly_certain_tokens_keep_their_surprisal_and_entropy(gap):
     assert (found[1] >= 0).all()
 
 
-def test_a_frozen_head_costs_no_gradient_of_its_own():
-    hidden, weight = torch.randn(4, 3, requires_grad=True), torch.randn(6, 3)
-    logprobs, *_ = scores_from_hidden(hidden, weight, torch.tensor([0, 1, 2, 3]))
-    logprobs.sum().backward()
-    assert hidden.grad is not None
-    assert weight.grad is None
+@pytest.mark.parametrize("kept", [0, 2**20])
+def test_without_the_gradient_of_entropy_the_rest_is_the_same(kept, monkeypatch):
+    monkeypatch.setattr("rlcredit.formulas.uncertainty.MAX_SAVED_BYTES", kept)
+    hidden, weight, targets = torch.randn(4, 3, requires_grad=True), torch.randn(6, 3), torch.tensor([0, 1, 2, 3])
+    (logprobs, *facts), (plain, *plain_facts) = (
+        scores_from_hidden(hidden, weight, targets, keeps_entropy=keeps) for keeps in (True, False)
+    )
+    assert_close(torch.autograd.grad(plain.sum(), hidden), torch.autograd.grad(logprobs.sum(), hidden))
+    assert_close(plain_facts, [fact.detach() for fact in facts])
+    assert [fact.requires_grad for fact in (*facts, *plain_facts)] == [True, False, False, False]
+
+
+def test_a_head_that_learns_is_refused():
+    with pytest.raises(ValueError, match="frozen output embedding"):
+        scores_from_hidden(torch.randn(4, 3), torch.randn(6, 3, requires_grad=True), torch.tensor([0, 1, 2, 3]))

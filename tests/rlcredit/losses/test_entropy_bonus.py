@@ -23,11 +23,11 @@ def test_it_needs_the_entropy_and_what_its_loss_needs_unless_it_is_off():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("micro_batch_size", [None, 3])
-def test_entropy_rises_without_any_credit(fit, micro_batch_size):
+@pytest.mark.parametrize("micro_batch_tokens", ["auto", 120])
+def test_entropy_rises_without_any_credit(fit, micro_batch_tokens):
     """Rewards are all equal, so that the bonus alone teaches; in micro-batches it does likewise."""
     runs = [
-        fit(steps=4, stack=[], loss=EntropyBonus(Nothing(), beta), lr=1e-2, micro_batch_size=micro_batch_size)
+        fit(steps=4, stack=[], loss=EntropyBonus(Nothing(), beta), lr=1e-2, micro_batch_tokens=micro_batch_tokens)
         for beta in (1.0, 0.0)
     ]
     risen, still = (run.history[-1]["train/entropy"] - run.history[0]["train/entropy"] for run in runs)

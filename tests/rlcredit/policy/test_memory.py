@@ -116,7 +116,7 @@ def test_logits_are_those_of_tokens_that_are_drawn_or_scored_a_chunk_at_a_time()
         return memory.forecast_memory(sizes, holding, 0, [memory.PassSize(1, 1, rows, tokens)], draws=draws).logits
 
     assert logits(1, 10, draws=False) == 2 * 4 * 10 * 384
-    assert logits(100, 10**4, draws=False) == memory.SCORED_LOGIT_BYTES == 2 * uncertainty.LOGIT_CHUNK_BYTES
+    assert logits(100, 10**4, draws=False) == 2 * uncertainty.LOGIT_CHUNK_BYTES["cpu"]
     assert logits(16, 1, draws=True) == 20 * 16 * 384
 
 

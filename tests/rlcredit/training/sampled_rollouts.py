@@ -55,7 +55,7 @@ def sample_rollout(policy, lengths=LENGTHS):
     return rollout
 
 
-def make_lookahead(policy, size=None, precision=nullcontext):
+def make_lookahead(policy, size="auto", precision=nullcontext):
     return PolicyLookahead(policy, TEMPERATURE, MicroBatches(size), precision)
 
 

@@ -64,7 +64,7 @@ def find_alternatives(policy, rollout, smallest, most):
     return found
 
 
-@pytest.mark.parametrize("size", [None, 2])
+@pytest.mark.parametrize("size", ["auto", 80])
 def test_hidden_states_are_those_of_each_context_alone(reader, size):
     rollout = sample_rollout(reader)
     hidden = make_lookahead(reader, size).read_hidden(rollout)
@@ -77,7 +77,7 @@ def test_hidden_states_are_those_of_each_context_alone(reader, size):
             assert_close(hidden[row, :length], states[len(prompt) - 1 :], atol=2e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("size", "most"), [(None, 99), (2, 99), (None, 3)])
+@pytest.mark.parametrize(("size", "most"), [("auto", 99), (80, 99), ("auto", 3)])
 def test_alternatives_are_those_of_each_context_alone(reader, size, most):
     rollout = sample_rollout(reader)
     read = make_lookahead(reader, size).read_alternatives(rollout, smallest=0.02, most=most)
@@ -143,7 +143,7 @@ def test_after_an_update_the_policy_is_not_the_one_that_sampled(policy):
         make_lookahead(policy).read_alternatives(rollout, smallest=0.02, most=99)
 
 
-@pytest.mark.parametrize("size", [None, 2])
+@pytest.mark.parametrize("size", ["auto", 80])
 def test_answers_are_as_likely_as_behind_each_prefix_alone(reader, size):
     rollout = sample_rollout(reader)
     starts = rollout.mask & (torch.arange(rollout.mask.shape[1]) % 3 != 1)
@@ -160,7 +160,7 @@ def test_a_question_without_an_answer_has_no_likelihood_to_read(policy):
     rollout = sample_rollout(policy)
     rollout.sources = (rollout.sources[0], (1, Example("Write a poem.", "", {})))
     with pytest.raises(RunStopped, match=r"the question 'Write a poem\.' has none"):
-        make_lookahead(policy, None).read_answers(rollout, rollout.mask, "so")
+        make_lookahead(policy).read_answers(rollout, rollout.mask, "so")
 
 
 def count_all(rollout):
@@ -207,7 +207,7 @@ def gather_states(rollout, lookahead, factors):
     return states.where(rollout.mask[..., None], 0)
 
 
-@pytest.mark.parametrize("size", [None, 2])
+@pytest.mark.parametrize("size", ["auto", 80])
 def test_states_under_an_adapter_are_those_of_each_context_alone(reader, size):
     rollout, lookahead = sample_rollout(reader), make_lookahead(reader, size)
     noise = torch.Generator().manual_seed(0)

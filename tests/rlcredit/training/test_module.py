@@ -82,8 +82,8 @@ def test_the_first_update_is_on_policy_and_every_metric_is_there(fit):
     assert run.history[1]["train/gradient_norm"] > 0
 
 
-def test_micro_batch_size_changes_nothing_but_memory(fit):
-    whole, parts = fit(steps=3), fit(steps=3, micro_batch_size=3)
+def test_the_size_of_micro_batches_changes_nothing_but_memory(fit):
+    whole, parts = fit(steps=3), fit(steps=3, micro_batch_tokens=120)
     assert parts.losses == pytest.approx(whole.losses, abs=1e-6)
     for name, weight in whole.adapter.items():
         assert_close(parts.adapter[name], weight, atol=1e-5, rtol=1e-4)
@@ -123,7 +123,7 @@ def test_the_sampled_policy_is_the_one_after_the_last_update(fit):
 
 
 def test_accumulated_batches_are_refused_with_the_repair(fit):
-    with pytest.raises(ValueError, match=r"must be 1. To save memory set model.micro_batch_size instead"):
+    with pytest.raises(ValueError, match=r"must be 1. Memory is saved by model.micro_batch_tokens"):
         fit(accumulate_grad_batches=2)
 
 
@@ -217,7 +217,7 @@ def test_a_run_repeats_itself_bit_for_bit(fit):
 
 @pytest.mark.parametrize("precision", ["bf16-mixed", "32-true"])
 def test_half_precision_samples_and_trains_one_policy(fit, precision):
-    run = fit(steps=3, policy=Policy(dtype="bfloat16"), precision=precision, micro_batch_size=8)
+    run = fit(steps=3, policy=Policy(dtype="bfloat16"), precision=precision, micro_batch_tokens=320)
     for step in run.history:
         assert step["train/kl_sampler"] < 2e-3
         assert step["train/gradient_norm"] > 0

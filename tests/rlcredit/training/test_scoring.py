@@ -11,13 +11,13 @@ from tests.slow_cases import mark_others_slow
 from tests.whole_logits import PlainGradients, RandomCredit, differentiate, partly_judged_task, plain_loss
 
 DENOMINATORS = [{}, {"denominator": "sequence"}, {"denominator": "constant", "constant": 24}]
-FAST = [(3, DENOMINATORS[1], ClippedSurrogate), (None, DENOMINATORS[0], ImportanceSampling)]
-CASES = list(itertools.product((None, 1, 3), DENOMINATORS, (ImportanceSampling, ClippedSurrogate)))
+FAST = [(120, DENOMINATORS[1], ClippedSurrogate), ("auto", DENOMINATORS[0], ImportanceSampling)]
+CASES = list(itertools.product(("auto", 1, 120), DENOMINATORS, (ImportanceSampling, ClippedSurrogate)))
 
 
 @pytest.mark.parametrize("case", mark_others_slow([*FAST, *(case for case in CASES if case not in FAST)], 2), ids=str)
 def test_credit_of_alternatives_and_continuations_has_the_gradient_of_whole_logits(fit, case):
-    micro_batch_size, how, kind = case
+    micro_batch_tokens, how, kind = case
     plain = PlainGradients()
     fit(
         steps=2,
@@ -27,7 +27,7 @@ def test_credit_of_alternatives_and_continuations_has_the_gradient_of_whole_logi
         max_tokens=24,
         task=partly_judged_task(),
         loss=kind(**how),
-        micro_batch_size=micro_batch_size,
+        micro_batch_tokens=micro_batch_tokens,
         updates_per_rollout=2,
         minibatches=2,
     )
@@ -57,10 +57,10 @@ def test_a_completion_whose_only_credit_is_an_alternative_is_scored(fit):
         assert_close(found[name], expected[name], atol=2e-6, rtol=1e-3)
 
 
-@pytest.mark.parametrize("micro_batch_size", [None, 2])
-def test_continuations_are_scored_even_if_no_completion_has_credit(fit, micro_batch_size):
+@pytest.mark.parametrize("micro_batch_tokens", ["auto", 80])
+def test_continuations_are_scored_even_if_no_completion_has_credit(fit, micro_batch_tokens):
     plain, how = PlainGradients(), {"completions": 4, "max_tokens": 24, "task": partly_judged_task()}
-    module = fit(steps=1, stack=[RandomCredit(), plain], micro_batch_size=micro_batch_size, **how).module
+    module = fit(steps=1, stack=[RandomCredit(), plain], micro_batch_tokens=micro_batch_tokens, **how).module
     [rollout] = plain.rollouts
     rollout.advantages, rollout.alternatives = torch.zeros_like(rollout.advantages), None
     longest = rollout.continuations.places + rollout.continuations.mask.sum(-1)

@@ -38,12 +38,6 @@ def make_task(size):
             r"sharded_base .* InProcessEngine decodes with all of it\. Set model\.engine: VLLMServer",
         ),
         (
-            {"engine": Server(), "micro_batch_size": "auto"},
-            (),
-            [],
-            r"micro_batch_size: auto .* Give a number: 4\.",
-        ),
-        (
             {"engine": Server(), "policy": Policy(quantization="4bit")},
             (),
             [],

@@ -1,0 +1,162 @@
+"""Adapted linear layers with one input as products alone: no casts, no scaling, no sums of their own."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from rlcredit.policy.joined_weights import join_weights
+
+
+class JoinedLinear:
+    """Linear layers with the same input, computed as one product with the frozen weights and two with the adapters.
+
+    Args:
+        layers: Linear layers, plain or adapted by PEFT with one rank, whole or in 4 bits.
+
+    """
+
+    def __init__(self, layers: Sequence[Any]) -> None:
+        self.bases = [getattr(layer, "base_layer", layer) for layer in layers]
+        self.adapted = [layer for layer, base in zip(layers, self.bases, strict=True) if layer is not base]
+        self.is_packed = hasattr(self.bases[0].weight, "quant_state")
+        sizes = [base.out_features for base in self.bases]
+        ends = itertools.accumulate(sizes, initial=0)
+        numbers = {id(layer): number for number, layer in enumerate(self.adapted)}
+        self.columns = [
+            slice(start, start + size)
+            for start, size, layer in zip(ends, sizes, layers, strict=False)
+            if id(layer) in numbers
+        ]
+        self.bias = None
+        if any(base.bias is not None for base in self.bases):
+            self.bias = torch.cat([_read_bias(base) for base in self.bases])
+
+    @property
+    def factors(self) -> list[Tensor]:
+        """Factors A of all adapted layers, then factors B; none while the adapter is disabled."""
+        if not self.adapted or self.adapted[0].disable_adapters:
+            return []
+        downs = [layer.lora_A["default"].weight for layer in self.adapted]
+        return [*downs, *(layer.lora_B["default"].weight for layer in self.adapted)]
+
+    @property
+    def scale(self) -> float:
+        """Factor of the adapters' outputs, alpha / r."""
+        return self.adapted[0].scaling["default"]
+
+    def read_weight(self) -> Tensor:
+        """Return the frozen weights, shape ``(E, D)``; those in 4 bits are unpacked anew at each call."""
+        if not self.is_packed:
+            return join_weights(self.bases)
+        from bitsandbytes.functional import dequantize_4bit  # noqa: PLC0415
+
+        return torch.cat([dequantize_4bit(base.weight.data, base.weight.quant_state) for base in self.bases])
+
+    def __call__(self, x: Tensor, factors: Sequence[Tensor], residual: Tensor | None = None) -> Tensor:
+        """Return the outputs side by side, on top of a residual stream if there is one, shape ``(N, E)``.
+
+        Args:
+            x: Inputs, shape ``(N, D)``.
+            factors: Factors A of the adapted layers, then B; in the precision in which they act.
+            residual: Residual stream, shape ``(N, E)``; it is not overwritten.
+
+        """
+        return _AdaptedProduct.apply(x, residual, self, *factors)  # pyright: ignore[reportReturnType]
+
+
+class _AdaptedProduct(Function):
+    r"""Return :math:`r + x W^T + b + s\,(x A^T) B^T`; gradients go to x, r, A and B."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, residual: Tensor | None, linear: JoinedLinear, *factors: Tensor) -> Tensor:
+        weight, count = linear.read_weight(), len(factors) // 2
+        start = linear.bias if residual is None else residual
+        y = x @ weight.T if start is None else torch.addmm(start, x, weight.T)
+        if residual is not None and linear.bias is not None:
+            y += linear.bias
+        ctx.linear, ctx.has_residual, hidden = linear, residual is not None, None
+        if factors:
+            hidden = _scaled_product(x.to(factors[0].dtype), _join(factors[:count]).T, linear.scale)
+            for part, up, inner in zip(
+                _split_columns(y, linear), factors[count:], hidden.chunk(count, -1), strict=True
+            ):
+                _add_product(part, inner, up.T)
+        ctx.save_for_backward(x, hidden, *factors)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        x, hidden, *factors = ctx.saved_tensors
+        linear, count = ctx.linear, len(factors) // 2
+        downs, ups = factors[:count], factors[count:]
+        hidden_gradient, factor_gradients = None, []
+        if factors:
+            parts = [part.to(hidden.dtype) for part in _split_columns(gradient, linear)]
+            hidden_gradient = torch.cat(
+                [_scaled_product(part, up, linear.scale) for part, up in zip(parts, ups, strict=True)], -1
+            )
+            up_gradients = [part.T @ inner for part, inner in zip(parts, hidden.chunk(count, -1), strict=True)]
+            factor_gradients = [*(hidden_gradient.T @ x.to(hidden.dtype)).chunk(count), *up_gradients]
+        x_gradient = None
+        if ctx.needs_input_grad[0]:
+            x_gradient = gradient @ linear.read_weight()
+            if hidden_gradient is not None:
+                _add_product(x_gradient, hidden_gradient, _join(downs))
+        return x_gradient, gradient if ctx.has_residual else None, None, *factor_gradients
+
+
+def _read_bias(base: Any) -> Tensor:
+    return base.weight.new_zeros(base.out_features) if base.bias is None else base.bias.detach()
+
+
+def _join(factors: Sequence[Tensor]) -> Tensor:
+    return factors[0] if len(factors) == 1 else torch.cat(list(factors))
+
+
+def _split_columns(y: Tensor, linear: JoinedLinear) -> list[Tensor]:
+    """Return the outputs of the adapted layers, as views."""
+    return [y[:, columns] for columns in linear.columns]
+
+
+def _scaled_product(left: Tensor, right: Tensor, scale: float) -> Tensor:
+    return torch.addmm(left.new_empty(1), left, right, beta=0, alpha=scale)
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add a product to a tensor in place, in the precision of the product if that is another."""
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right
+
+
+class CastFactors(Function):
+    """The adapter's factors in another precision, all in one go; their gradients come back in float32."""
+
+    @staticmethod
+    def forward(ctx: Any, dtype: torch.dtype, *factors: Tensor) -> tuple[Tensor, ...]:
+        """Return copies of the factors."""
+        ctx.dtypes = [factor.dtype for factor in factors]
+        copies = [torch.empty_like(factor, dtype=dtype) for factor in factors]
+        torch._foreach_copy_(  # pyright: ignore[reportPrivateImportUsage]
+            copies, list(factors)
+        )
+        return tuple(copies)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return the gradients in the factors' own precision."""
+        copies = [
+            torch.empty_like(gradient, dtype=dtype) for gradient, dtype in zip(gradients, ctx.dtypes, strict=True)
+        ]
+        torch._foreach_copy_(  # pyright: ignore[reportPrivateImportUsage]
+            copies, list(gradients)
+        )
+        return None, *copies

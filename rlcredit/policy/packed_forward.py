@@ -1,0 +1,368 @@
+"""The policy's forward pass over prompts and completions without padding, in few operations, with gradients."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import gelu, rms_norm, scaled_dot_product_attention, silu
+from torch.utils.checkpoint import checkpoint
+
+from rlcredit.base.messages import warn_once
+from rlcredit.policy.joined_linear import CastFactors, JoinedLinear
+from rlcredit.policy.packed_layout import PackedLayout, lay_out_rows
+from rlcredit.policy.policy import MAX_MERGED_WEIGHTS, Policy
+from rlcredit.policy.prompt_format import PADDING
+
+PACKED_KINDS = ("llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma3_text")
+"""Architectures that differ only in biases, norms, activation, windows of attention and what stands for the MLP."""
+
+MAX_STATE_ERROR = {torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
+"""How far hidden states of two passes may lie apart, as a share of their norm. The embedded policy shows 5e-7 in
+float32 and 0.01 in bfloat16."""
+
+PACKED_ROTATIONS = ("default", "linear", "llama3", "yarn")
+"""Rotary embeddings that depend on the position alone."""
+
+ACTIVATIONS = ("silu", "gelu_pytorch_tanh")
+
+
+def find_packing_obstacle(config: Any, policy: Policy, computing_dtype: torch.dtype) -> str | None:
+    """Return why a policy cannot be read by this pass; None if its configuration allows it.
+
+    Args:
+        config: Configuration of the model, as transformers reads it.
+        policy: The policy; it need not be loaded.
+        computing_dtype: Precision in which layers compute.
+
+    """
+    rotations = getattr(config, "rope_parameters", None) or {}
+    kinds = [rotation.get("rope_type", "default") for rotation in rotations.values() if isinstance(rotation, dict)]
+    kinds = kinds or [rotations.get("rope_type", "default")]
+    activation = getattr(config, "hidden_activation", None) or getattr(config, "hidden_act", None)
+    reasons = {
+        f"its architecture is {config.model_type}": config.model_type not in PACKED_KINDS,
+        f"its weights are held in {policy.quantization}": policy.quantization == "8bit",
+        "its weights lie in parts": policy.is_sharded,
+        f"its activation is {activation}": activation not in ACTIVATIONS,
+        f"its rotary embedding is {kinds[0]}": any(kind not in PACKED_ROTATIONS for kind in kinds),
+        f"{policy.dtype} weights are computed in another precision": str(computing_dtype) != f"torch.{policy.dtype}",
+        "its attention reads both ways": bool(getattr(config, "use_bidirectional_attention", False)),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def find_packed_forward(policy: Policy) -> "PackedForward | None":
+    """Return the pass that reads a policy without padding, as it is held now; None if the model's own is to be used.
+
+    That is so where :func:`find_packing_obstacle` has a reason, where both passes differ, and for small layers on a
+    CPU, whose adapters are cheaper to add into the weights.
+    """
+    key = policy.device, policy.computing_dtype, policy.is_sharded
+    if key not in policy.packed_passes:
+        is_small = policy.device.type == "cpu" and max(policy.adapted_sizes()) <= MAX_MERGED_WEIGHTS
+        obstacle = find_packing_obstacle(policy.lm.config, policy, policy.computing_dtype)
+        packed = None if obstacle or is_small else PackedForward(policy)
+        if packed is not None and not is_packed_forward_exact(policy, packed):
+            obstacle, packed = "what that computes differs from the model's own", None
+        policy.packed_passes[key] = packed
+        if obstacle and policy.device.type != "cpu":
+            warn_once(f"{policy.path} is updated by its own forward pass, at a fraction of the speed: {obstacle}.")
+    return policy.packed_passes[key]
+
+
+@torch.no_grad()
+def is_packed_forward_exact(policy: Policy, packed: "PackedForward") -> bool:
+    """Whether the pass without padding gives the model's own hidden states, for three prompts and six completions."""
+    noise = torch.Generator().manual_seed(0)
+    ids = torch.randint(min(len(policy.head), 1000), (6, 28), generator=noise)
+    prompts, completions, lengths = ids[:3, :12].repeat(2, 1), ids[:, 12:], torch.tensor([16, 1, 9, 4, 16, 12])
+    prompts[1::3, :5] = prompts[2::3, :11] = PADDING
+    with policy.evaluation_mode():
+        context = policy.read_prompts(prompts.to(policy.device))
+        states = policy.predicting_states(context, completions.to(policy.device))
+        packed_states, layout = packed.read_rows(prompts, completions, lengths)
+    expected = states.flatten(0, 1)[layout.cells].float()
+    difference = (packed_states.float() - expected).norm()
+    return bool(difference <= MAX_STATE_ERROR[policy.head.dtype] * expected.norm())
+
+
+class PackedForward:
+    """The frozen weights of a policy, ready to be read with any adapter.
+
+    Args:
+        policy: Policy of a known architecture, loaded, on its device.
+
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        transformer = policy.lm.get_base_model().model
+        self.embedding, self.rotary = transformer.embed_tokens, transformer.rotary_emb
+        self.norm = PackedNorm(transformer.norm)
+        self.layers = [PackedLayer(layer) for layer in transformer.layers]
+        self.device = policy.device
+
+    def read_rows(
+        self, prompt_ids: Tensor, completion_ids: Tensor, lengths: Tensor, recomputed_layers: int = 0
+    ) -> tuple[Tensor, PackedLayout]:
+        """Read completions after their prompts, with graph where gradients are enabled.
+
+        Args:
+            prompt_ids: Left-padded prompts, shape ``(B, L)``, on the CPU.
+            completion_ids: Right-padded completions, shape ``(B, T)``, on the CPU.
+            lengths: Tokens of each completion, shape ``(B,)``, on the CPU.
+            recomputed_layers: Layers, from the first, of which the backward pass finds the input alone and computes
+                the rest again.
+
+        Returns:
+            Last hidden state before each token, shape ``(M, D)``, and the layout, on the policy's device.
+
+        """
+        dtype = self.embedding.weight.dtype
+        is_autocast = torch.is_autocast_enabled(self.device.type)
+        is_flat = has_varlen_attention(self.device, dtype)
+        layout = lay_out_rows(prompt_ids, completion_ids, lengths, is_padded=not is_flat).move_to(self.device)
+        factors = [factor for layer in self.layers for linear in layer.linears for factor in linear.factors]
+        if factors and is_autocast and factors[0].dtype != dtype:
+            factors = CastFactors.apply(dtype, *factors)
+        with torch.autocast(self.device.type, enabled=False):
+            return self._run_layers(layout, factors, recomputed_layers), layout
+
+    def _run_layers(self, layout: PackedLayout, factors: Sequence[Tensor], recomputed_layers: int) -> Tensor:
+        x = self.embedding(layout.ids)
+        kinds = {layer.kind for layer in self.layers}
+        rotations = {kind: self._rotate_positions(x, layout.positions, kind) for kind in kinds}
+        start = 0
+        for number, layer in enumerate(self.layers):
+            end = start + layer.factor_count if factors else start
+            arguments = (x, *rotations[layer.kind], layout, *factors[start:end])
+            start = end
+            if number < recomputed_layers and torch.is_grad_enabled():
+                x = checkpoint(layer, *arguments, use_reentrant=False, preserve_rng_state=False)
+            else:
+                x = layer(*arguments)
+        return self.norm(x[layout.predicting])
+
+    def _rotate_positions(self, x: Tensor, positions: Tensor, kind: str | None) -> tuple[Tensor, Tensor]:
+        """Return cosine and sine of each position, shape ``(N, 1, H)``; the first half of the sine is negated."""
+        cos, sin = self.rotary(x, positions[None], **({"layer_type": kind} if kind else {}))
+        half = sin.shape[-1] // 2
+        return cos[0][:, None], torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)[:, None]
+
+
+class PackedNorm:
+    """A root-mean-square norm with its scale.
+
+    Args:
+        norm: Norm of transformers.
+
+    """
+
+    def __init__(self, norm: Any) -> None:
+        self.weight, self.is_exact = norm.weight.detach(), "Gemma" in type(norm).__name__
+        self.eps = norm.eps if self.is_exact else norm.variance_epsilon
+        if self.is_exact:  # scaled by one more than the weight, before rounding
+            self.weight = 1 + self.weight.float()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the normalised values, of the last dimension."""
+        if self.is_exact:
+            return rms_norm(x.float(), x.shape[-1:], self.weight, self.eps).to(x.dtype)
+        return rms_norm(x, x.shape[-1:], self.weight, self.eps)
+
+
+class PackedLayer:
+    """One layer of the decoder, over a row of tokens.
+
+    Args:
+        layer: Decoder layer of transformers.
+
+    """
+
+    def __init__(self, layer: Any) -> None:
+        attention, mlp = layer.self_attn, layer.mlp
+        self.scale, self.width = attention.scaling, attention.head_dim
+        self.window = getattr(attention, "sliding_window", getattr(attention.config, "sliding_window", None))
+        self.kind = getattr(attention, "layer_type", None) if hasattr(layer, "pre_feedforward_layernorm") else None
+        self.qkv = JoinedLinear([attention.q_proj, attention.k_proj, attention.v_proj])
+        self.out, self.mlp = JoinedLinear([attention.o_proj]), mlp
+        self.gate_up = self.down = None
+        if hasattr(mlp, "gate_proj"):
+            self.gate_up, self.down = JoinedLinear([mlp.gate_proj, mlp.up_proj]), JoinedLinear([mlp.down_proj])
+            self.is_silu = "SiLU" in type(mlp.act_fn).__name__
+        self.linears = [linear for linear in (self.qkv, self.out, self.gate_up, self.down) if linear]
+        self.input_norm = PackedNorm(layer.input_layernorm)
+        self.out_norm = self.down_norm = None
+        if hasattr(layer, "pre_feedforward_layernorm"):  # norms around attention and MLP, not before them only
+            self.out_norm, self.down_norm = map(
+                PackedNorm, (layer.post_attention_layernorm, layer.post_feedforward_layernorm)
+            )
+            self.mlp_norm = PackedNorm(layer.pre_feedforward_layernorm)
+        else:
+            self.mlp_norm = PackedNorm(layer.post_attention_layernorm)
+        self.key_heads = attention.k_proj.out_features // self.width
+        self.query_heads = attention.q_proj.out_features // self.width
+        self.head_norms = None
+        if hasattr(attention, "q_norm"):
+            self.head_norms = PackedNorm(attention.q_norm), PackedNorm(attention.k_norm)
+
+    @property
+    def factor_count(self) -> int:
+        """Number of the factors of adapters in this layer."""
+        return 2 * sum(len(linear.adapted) for linear in self.linears)
+
+    def __call__(self, x: Tensor, cos: Tensor, sin: Tensor, layout: PackedLayout, *factors: Tensor) -> Tensor:
+        """Return the residual stream behind the layer, shape ``(N, D)``; other arguments as it is called."""
+        parts, start = {}, 0
+        for linear in self.linears:
+            end = start + 2 * len(linear.adapted)
+            parts[linear] = factors[start:end]
+            start = end
+        attention = self._attend(self.qkv(self.input_norm(x), parts[self.qkv]), cos, sin, layout)
+        x = _add_linear(self.out, attention, parts[self.out], self.out_norm, x)
+        if self.gate_up is None or self.down is None:
+            return x + self.mlp(self.mlp_norm(x)[None])[0]
+        gated = _GatedProduct.apply(self.gate_up(self.mlp_norm(x), parts[self.gate_up]), self.is_silu)
+        return _add_linear(self.down, gated, parts[self.down], self.down_norm, x)
+
+    def _attend(self, qkv: Tensor, cos: Tensor, sin: Tensor, layout: PackedLayout) -> Tensor:
+        """Return the output of attention for each token, shape ``(N, heads x width)``."""
+        heads, keys = self.query_heads, self.key_heads
+        qkv = qkv.view(len(qkv), -1, self.width)
+        queries_keys = qkv[:, : heads + keys]
+        if self.head_norms is not None:
+            query_norm, key_norm = self.head_norms
+            queries_keys = torch.cat([query_norm(queries_keys[:, :heads]), key_norm(queries_keys[:, heads:])], 1)
+        qkv = torch.cat([_Rotation.apply(queries_keys, cos, sin), qkv[:, heads + keys :]], 1)
+        gathered = _GatheredSequences.apply(qkv.flatten(1), layout).view(len(layout.sequences), -1, self.width)
+        parts = gathered.split([heads, keys, keys], 1)
+        attention = attend_sequences(parts, layout, self.scale, self.window)
+        return _FirstPlaces.apply(attention.flatten(1), layout)
+
+
+def _add_linear(
+    linear: JoinedLinear, x: Tensor, factors: Sequence[Tensor], norm: PackedNorm | None, residual: Tensor
+) -> Tensor:
+    """Return a layer's output, behind its norm if it has one, on top of the residual stream."""
+    return linear(x, factors, residual) if norm is None else residual + norm(linear(x, factors))
+
+
+def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether torch has a kernel for sequences side by side on a device; it takes fewer bits than float32 has."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn  # noqa: F401, PLC0415
+    except ImportError:
+        return False
+    return device.type == "cuda" and dtype != torch.float32 and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def attend_sequences(parts: Sequence[Tensor], layout: PackedLayout, scale: float, window: int | None) -> Tensor:
+    """Return the output of causal attention inside each sequence, shape ``(S, Q, H)``.
+
+    Args:
+        parts: Queries of all sequences, shape ``(S, Q, H)``, and keys and values, shape ``(S, K, H)``.
+        layout: Layout of the sequences.
+        scale: Factor by which the scores are multiplied.
+        window: Tokens that are seen, the present one included; all if None.
+
+    """
+    queries, keys, values = parts
+    is_grouped = queries.shape[1] > keys.shape[1]
+    window = None if window is None or window >= layout.width else window
+    if layout.ends is not None:
+        from torch.nn.attention.varlen import varlen_attn  # noqa: PLC0415
+
+        bounds = (layout.ends, layout.ends, layout.width, layout.width)
+        reach = (-1 if window is None else window - 1, 0)
+        output = varlen_attn(queries, keys, values, *bounds, scale=scale, window_size=reach, enable_gqa=is_grouped)
+        assert isinstance(output, Tensor)
+        return output
+    rows = [part.view(-1, layout.width, *part.shape[1:]).transpose(1, 2) for part in parts]
+    band = None
+    if window is not None:
+        distance = torch.arange(layout.width, device=queries.device)
+        distance = distance[:, None] - distance
+        band = (distance >= 0) & (distance < window)
+    output = scaled_dot_product_attention(
+        *rows, attn_mask=band, is_causal=band is None, scale=scale, enable_gqa=is_grouped
+    )
+    return output.transpose(1, 2).flatten(0, 1)
+
+
+class _GatheredSequences(Function):
+    """Tokens in the places of their sequences; gradients of a prompt are summed over its places in a fixed order."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, layout: PackedLayout) -> Tensor:
+        ctx.layout = layout
+        return x[layout.sequences]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        layout = ctx.layout
+        token_gradient = gradient[layout.places]
+        padded = torch.cat([gradient, gradient.new_zeros(1, gradient.shape[1])])
+        copies = padded[layout.copies].sum(1, dtype=torch.float32)
+        token_gradient[: len(copies)] = copies.to(gradient.dtype)
+        return token_gradient, None
+
+
+class _FirstPlaces(Function):
+    """Outputs of sequences at the first place of each token."""
+
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, layout: PackedLayout) -> Tensor:
+        ctx.layout, ctx.shape = layout, y.shape
+        return y[layout.places]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return gradient.new_zeros(ctx.shape).index_copy_(0, ctx.layout.places, gradient), None
+
+
+class _Rotation(Function):
+    """Rotary embedding of ``(N, heads, H)``; the sine has the signs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        ctx.save_for_backward(cos, sin)
+        return _rotate_halves(x, cos, sin)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        cos, sin = ctx.saved_tensors
+        return _rotate_halves(gradient, cos, sin.roll(sin.shape[-1] // 2, -1)), None, None
+
+
+def _rotate_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
+
+
+class _GatedProduct(Function):
+    """The activation of a gate times the other half, of ``(N, 2 F)``; nothing but the input is kept."""
+
+    @staticmethod
+    def forward(ctx: Any, gate_up: Tensor, is_silu: bool) -> Tensor:
+        ctx.save_for_backward(gate_up)
+        ctx.is_silu = is_silu
+        gate, up = gate_up.chunk(2, -1)
+        return (silu(gate) if is_silu else gelu(gate, approximate="tanh")).mul_(up)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        (gate_up,) = ctx.saved_tensors
+        result = torch.empty_like(gate_up)
+        (gate, up), (gate_gradient, up_gradient) = gate_up.chunk(2, -1), result.chunk(2, -1)
+        if ctx.is_silu:
+            torch.ops.aten.silu_backward.grad_input(gradient * up, gate, grad_input=gate_gradient)
+            torch.mul(gradient, silu(gate), out=up_gradient)
+        else:
+            torch.ops.aten.gelu_backward.grad_input(gradient * up, gate, approximate="tanh", grad_input=gate_gradient)
+            torch.mul(gradient, gelu(gate, approximate="tanh"), out=up_gradient)
+        return result, None
