@@ -48,7 +48,7 @@ def find_packing_obstacle(config: Any, policy: Policy, computing_dtype: torch.dt
         "its weights lie in parts": policy.is_sharded,
         f"its activation is {activation}": activation not in ACTIVATIONS,
         f"its rotary embedding is {kinds[0]}": any(kind not in PACKED_ROTATIONS for kind in kinds),
-        f"{policy.dtype} weights are computed in another precision": str(computing_dtype) != f"torch.{policy.dtype}",
+        f"its {policy.dtype} weights are computed in another precision": str(computing_dtype) != f"torch.{policy.dtype}",
         "its attention reads both ways": bool(getattr(config, "use_bidirectional_attention", False)),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)

@@ -170,7 +170,7 @@ def count_all(rollout):
 
 
 def test_every_token_that_is_read_is_counted_once(policy):
-    rollout, lookahead = sample_rollout(policy), make_lookahead(policy, 2)
+    rollout, lookahead = sample_rollout(policy), make_lookahead(policy, 120)
     everything, counts = count_all(rollout), rollout.token_counts
 
     def taken(kind):
