@@ -15,7 +15,7 @@ from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operator
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.losses import PolicyLoss
 from rlcredit.policy.policy_sizes import find_policy_sizes
-from rlcredit.preflight.memory import estimate_memory
+from rlcredit.preflight.memory import estimate_memory, find_pass_obstacle
 from rlcredit.preflight.policy import select_lora_layers
 from rlcredit.preflight.weights import explain_missing_folder
 from rlcredit.tasks.held_out_sets import HeldOutSet
@@ -33,7 +33,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
         *([("rewards", task.rewards)] if task.rewards else []),
         ("step", _describe_step(module, task)),
         *([("engine", _describe_engine(module))] if module.engine.ahead else []),
-        ("update", _describe_updates(module)),
+        ("update", _describe_updates(trainer, module)),
         ("loss", f"{render_call(module.loss)}{_render_papers(module.loss)}"),
         ("optimizer", _describe_optimizer(module)),
         ("schedule", _describe_schedule(trainer, module, task)),
@@ -180,12 +180,14 @@ def _describe_engine(module: PolicyModule) -> str:
     return f"{name}, one rollout ahead: each is drawn with the weights from before the one that precedes it is used"
 
 
-def _describe_updates(module: PolicyModule) -> str:
+def _describe_updates(trainer: Trainer, module: PolicyModule) -> str:
     updates, minibatches = module.updates_per_rollout, module.minibatches
-    micro = str(module.micro_batches)
+    obstacle = find_pass_obstacle(trainer, module)
+    reader = f"; by the model's own pass: {obstacle}" if obstacle else "; without padding"
+    end = f"{module.micro_batches}{reader}"
     if updates == 1:
-        return f"once per rollout{micro}"
-    return f"{updates} times per rollout, with one of {minibatches} mini-batches of prompts each time{micro}"
+        return f"once per rollout{end}"
+    return f"{updates} times per rollout, with one of {minibatches} mini-batches of prompts each time{end}"
 
 
 def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
@@ -226,7 +228,6 @@ def _describe_repetition(module: PolicyModule, task: Task) -> str:
         "trainer.deterministic is false": mode == 0,
         "trainer.deterministic only warns of sums without a fixed order": mode == 1,
         "a server draws the completions": not isinstance(module.engine, InProcessEngine),
-        "micro_batch_size: auto follows the memory that is free": module.micro_batches.size == "auto",
     }
     if obstacles := "; ".join(reason for reason, holds in reasons.items() if holds):
         return f"not bit for bit: {obstacles}"

@@ -1,6 +1,6 @@
 """The policy's forward pass over prompts and completions without padding, in few operations, with gradients."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from rlcredit.base.messages import warn_once
 from rlcredit.policy.joined_linear import CastFactors, JoinedLinear
+from rlcredit.policy.model_loading import Precision, Quantization
 from rlcredit.policy.packed_layout import PackedLayout, lay_out_rows
 from rlcredit.policy.policy import MAX_MERGED_WEIGHTS, Policy
 from rlcredit.policy.prompt_format import PADDING
@@ -29,27 +30,29 @@ PACKED_ROTATIONS = ("default", "linear", "llama3", "yarn")
 ACTIVATIONS = ("silu", "gelu_pytorch_tanh")
 
 
-def find_packing_obstacle(config: Any, policy: Policy, computing_dtype: torch.dtype) -> str | None:
+def find_packing_obstacle(
+    config: Mapping[str, Any], dtype: Precision, quantization: Quantization | None, computing_dtype: torch.dtype
+) -> str | None:
     """Return why a policy cannot be read by this pass; None if its configuration allows it.
 
     Args:
-        config: Configuration of the model, as transformers reads it.
-        policy: The policy; it need not be loaded.
+        config: Configuration of the model, as its ``config.json`` has it.
+        dtype: Precision of its weights.
+        quantization: Bits in which they are held, if they are quantized.
         computing_dtype: Precision in which layers compute.
 
     """
-    rotations = getattr(config, "rope_parameters", None) or {}
-    kinds = [rotation.get("rope_type", "default") for rotation in rotations.values() if isinstance(rotation, dict)]
-    kinds = kinds or [rotations.get("rope_type", "default")]
-    activation = getattr(config, "hidden_activation", None) or getattr(config, "hidden_act", None)
+    kind, rotations = config.get("model_type"), config.get("rope_parameters") or config.get("rope_scaling") or {}
+    nested = [rotation for rotation in rotations.values() if isinstance(rotation, dict)] or [rotations]
+    rotation_kinds = [rotation.get("rope_type") or rotation.get("type") or "default" for rotation in nested]
+    activation = config.get("hidden_activation") or config.get("hidden_act")
     reasons = {
-        f"its architecture is {config.model_type}": config.model_type not in PACKED_KINDS,
-        f"its weights are held in {policy.quantization}": policy.quantization == "8bit",
-        "its weights lie in parts": policy.is_sharded,
-        f"its activation is {activation}": activation not in ACTIVATIONS,
-        f"its rotary embedding is {kinds[0]}": any(kind not in PACKED_ROTATIONS for kind in kinds),
-        f"its {policy.dtype} weights are computed in another precision": str(computing_dtype) != f"torch.{policy.dtype}",
-        "its attention reads both ways": bool(getattr(config, "use_bidirectional_attention", False)),
+        f"its architecture is {kind}": kind not in PACKED_KINDS,
+        f"its weights are held in {quantization}": quantization == "8bit",
+        f"its activation is {activation}": activation is not None and activation not in ACTIVATIONS,
+        f"its rotary embedding is {rotation_kinds[0]}": any(name not in PACKED_ROTATIONS for name in rotation_kinds),
+        f"its {dtype} weights are computed in another precision": computing_dtype != getattr(torch, dtype),
+        "its attention reads both ways": bool(config.get("use_bidirectional_attention")),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
@@ -63,7 +66,9 @@ def find_packed_forward(policy: Policy) -> "PackedForward | None":
     key = policy.device, policy.computing_dtype, policy.is_sharded
     if key not in policy.packed_passes:
         is_small = policy.device.type == "cpu" and max(policy.adapted_sizes()) <= MAX_MERGED_WEIGHTS
-        obstacle = find_packing_obstacle(policy.lm.config, policy, policy.computing_dtype)
+        config, dtype = policy.lm.config.to_dict(), policy.computing_dtype
+        obstacle = find_packing_obstacle(config, policy.dtype, policy.quantization, dtype)
+        obstacle = "its weights lie in parts" if policy.is_sharded else obstacle
         packed = None if obstacle or is_small else PackedForward(policy)
         if packed is not None and not is_packed_forward_exact(policy, packed):
             obstacle, packed = "what that computes differs from the model's own", None

@@ -72,15 +72,21 @@ def find_policy_sizes(location: str) -> PolicySizes | None:
         location: Folder, or id of a hub repository.
 
     """
-    folder = Path(location)
+    folder, architecture = Path(location), parse_architecture(read_policy_config(location))
+    if architecture is not None:
+        return PolicySizes(architecture.parameters, architecture)
     if folder.is_dir():
-        architecture = parse_architecture(_read_json_mapping(folder / "config.json"))
-        if architecture is not None:
-            return PolicySizes(architecture.parameters, architecture)
         weights = [_count_weights(file) for file in folder.glob("*.safetensors")]
         return PolicySizes(sum(weights), None) if weights and all(weights) else None
-    architecture = parse_architecture(_read_downloaded_config(location) or _read_listed_config(location))
-    return architecture and PolicySizes(architecture.parameters, architecture)
+    return None
+
+
+def read_policy_config(location: str) -> dict[str, Any]:
+    """Return the ``config.json`` of a policy as far as it is known here, empty if it is not."""
+    folder = Path(location)
+    if folder.is_dir():
+        return _read_json_mapping(folder / "config.json")
+    return _read_downloaded_config(location) or _read_listed_config(location)
 
 
 def _read_downloaded_config(repository: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
 from lightning.pytorch import Trainer
 
 from rlcredit.base.lightning_private import read_callbacks
@@ -12,7 +13,7 @@ from rlcredit.credit.contract import OperatorContract
 from rlcredit.credit.stack_checks import select_operators
 from rlcredit.decoding.fused_forward import FUSED_KINDS
 from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.policy.architecture import DecoderArchitecture
+from rlcredit.policy.architecture import DecoderArchitecture, parse_architecture
 from rlcredit.policy.memory import (
     FORECAST_ERROR,
     PRECISION_BYTES,
@@ -26,8 +27,9 @@ from rlcredit.policy.memory import (
     forecast_memory,
     weight_bytes,
 )
+from rlcredit.policy.packed_forward import find_packing_obstacle
 from rlcredit.policy.policy import MAX_MERGED_WEIGHTS
-from rlcredit.policy.policy_sizes import find_policy_sizes
+from rlcredit.policy.policy_sizes import find_policy_sizes, read_policy_config
 from rlcredit.preflight.policy import select_lora_layers
 from rlcredit.tasks.task import Task
 from rlcredit.training.micro_batches import choose_scored_tokens, find_update_room
@@ -138,7 +140,7 @@ class MemoryEstimate:
     def advice(self) -> str:
         """How to reduce the peak."""
         if self.way.forecast.activations > self.way.forecast.cache:
-            return "lower model.micro_batch_tokens or model.sampling.max_tokens."
+            return "lower model.sampling.max_tokens or model.policy.lora.rank, or hold the weights in 4 bits."
         lower = "model.engine.init_args.decode_batch_size" if self.decodes else "model.micro_batch_tokens"
         return f"lower {lower} or max_tokens of model.sampling and model.validation."
 
@@ -194,6 +196,31 @@ def estimate_memory(
         half_way = run.forecast_way(holding._replace(dtype="bfloat16"), "model.policy.dtype: bfloat16")
         repairs[:0] = [half_way.setting] if half_way.verdict != FIT_VERDICTS[-1] else []
     return MemoryEstimate(way, other_ways, tuple(repairs), decodes)
+
+
+def find_pass_obstacle(trainer: Trainer, module: PolicyModule, holding: WeightHolding | None = None) -> str | None:
+    """Return why an update is read by the model's own pass, with padding; None if it is not, or nothing is known.
+
+    Args:
+        trainer: Trainer that has not begun.
+        module: Module; it is not loaded.
+        holding: How the weights are held; as configured if None.
+
+    """
+    policy, device = module.policy, trainer.strategy.root_device
+    is_sharded = isinstance(trainer.strategy, ShardedBaseStrategy)
+    holding = holding or WeightHolding(policy.dtype, policy.quantization, trainer.world_size, is_sharded)
+    config = read_policy_config(policy.location)
+    architecture = parse_architecture(config)
+    if holding.is_sharded:
+        return "its weights lie in parts"
+    if device.type == "cpu" and architecture is not None:
+        sizes = [layer.in_features * layer.out_features for layer in architecture.adaptable_layers().values()]
+        if max(sizes) <= MAX_MERGED_WEIGHTS:
+            return "its layers are small"
+    precisions = {"bf16-mixed": "bfloat16", "16-mixed": "float16"}
+    computing_dtype = getattr(torch, precisions.get(str(trainer.precision), holding.dtype))
+    return find_packing_obstacle(config, holding.dtype, holding.quantization, computing_dtype) if config else None
 
 
 def _place_way(
@@ -309,7 +336,7 @@ class _PlannedRun:
         continuations = sum(count[0] * count[1] for count in counts if count)
         rows = prompts * module.sampling.completions * (1 + continuations)
         size = PassSize(prompts, ASSUMED_PROMPT_TOKENS, rows, tokens)
-        is_packed = self._is_packed(holding, is_mixed=is_mixed)
+        is_packed = find_pass_obstacle(self.trainer, module, holding) is None
         cost = estimate_update_cost(
             self.architecture, holding.dtype, size, rank=module.policy.lora.rank, is_packed=is_packed, is_mixed=is_mixed
         )
@@ -322,15 +349,7 @@ class _PlannedRun:
         again = f", {part.recomputed_layers} layers computed again" if part.recomputed_layers else ""
         again = ", each computed again" if part.is_recomputed else again
         text = f"update of {bound}{total:,} tokens, {part.tokens:,} at a time{again}"
-        return size, part.forecast_bytes(cost, total), text
-
-    def _is_packed(self, holding: WeightHolding, *, is_mixed: bool) -> bool:
-        """Whether the pass without padding is used, as far as the settings tell."""
-        is_small = self._device_kind == "cpu" and all(
-            layer.parameters <= MAX_MERGED_WEIGHTS for layer in self.architecture.linear_layers().values()
-        )
-        is_rounded = is_mixed and holding.dtype == "float32"
-        return not (is_small or is_rounded or holding.is_sharded or holding.quantization == "8bit")
+        return size, part.forecast_bytes(cost, part.tokens if is_separate else total), text
 
     def _count_rows(self, rows: int, tokens: int) -> int:
         """Return the number of completions that are scored at a time."""

@@ -106,7 +106,7 @@ def test_every_kind_is_tried():
 @pytest.mark.parametrize("case", CASES)
 def test_scores_and_gradients_are_those_of_the_models_own_pass(case):
     policy = make_policy(case)
-    assert find_packing_obstacle(policy.lm.config, policy, torch.float32) is None
+    assert find_packing_obstacle(policy.lm.config.to_dict(), "float32", None, torch.float32) is None
     assert is_packed_forward_exact(policy, PackedForward(policy))
     assert_same(policy, make_rows())
 
@@ -223,7 +223,6 @@ def test_a_pass_that_computes_something_else_is_not_used(monkeypatch):
     [
         ({"model_type": "gpt2"}, {}, "its architecture is gpt2"),
         ({}, {"quantization": "8bit"}, "its weights are held in 8bit"),
-        ({}, {"is_sharded": True}, "its weights lie in parts"),
         ({"hidden_act": "relu"}, {}, "its activation is relu"),
         (
             {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}},
@@ -234,11 +233,9 @@ def test_a_pass_that_computes_something_else_is_not_used(monkeypatch):
     ],
 )
 def test_what_keeps_the_models_own_pass_is_said(changes, settings, reason):
-    config = AutoConfig.for_model(**{**SIZES, "model_type": "llama", **changes})
-    policy = Policy()
-    for name, value in settings.items():
-        setattr(policy, name, value)
-    assert find_packing_obstacle(config, policy, torch.float32) == reason
+    config = AutoConfig.for_model(**{**SIZES, "model_type": "llama", **changes}).to_dict()
+    how = {"dtype": "float32", "quantization": None, **settings}
+    assert find_packing_obstacle(config, computing_dtype=torch.float32, **how) == reason
 
 
 def test_gradients_are_the_same_bit_for_bit_each_time():

@@ -15,6 +15,7 @@ from rlcredit.cli.application import run_lightning_command
 from rlcredit.policy import memory as memory_sizes
 from rlcredit.policy.policy import Policy
 from rlcredit.preflight import memory
+from rlcredit.training import micro_batches
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 TINY = CONFIGS / "tiny.yaml"
@@ -36,7 +37,8 @@ def machine(monkeypatch):
     """Give this machine, or its GPU, so many bytes."""
 
     def sized(there, where="this machine"):
-        monkeypatch.setattr(memory, "find_memory_share", lambda device, processes: (there, where))
+        for module in (memory, micro_batches):
+            monkeypatch.setattr(module, "find_memory_share", lambda device, processes: (there, where))
 
     return sized
 
@@ -92,8 +94,8 @@ def test_a_model_that_fits_in_fewer_bits_is_refused_with_the_setting(machine, ca
 
 
 def test_the_ways_to_hold_the_weights_stand_below_each_other_with_their_settings(machine, capsys):
-    machine(15 * GIB)
-    small = ["--model.micro_batch_size=1", "--model.sampling.max_tokens=64", "--model.validation.max_tokens=64"]
+    machine(19 * GIB)
+    small = ["--model.micro_batch_tokens=50", "--model.sampling.max_tokens=64", "--model.validation.max_tokens=64"]
     small += ["--model.engine.init_args.decode_batch_size=16"]
     whole, few, parts = said(capsys, *model("qwen3_4b.yaml"), *small)[-3:]
     assert whole.split()[-3:] == ["fits", "in", "use"]
@@ -102,7 +104,7 @@ def test_the_ways_to_hold_the_weights_stand_below_each_other_with_their_settings
     assert parts.endswith(f"fits          {ending}")
     assert len({line.index("fits") for line in (whole, few, parts)}) == 1
     sizes = [float(line.split()[2]) for line in (whole, few, parts)]
-    assert 7.5 + 2.0 < sizes[0] < 15  # weights; the adapter of rank 64 with gradients and moments
+    assert 7.5 + 2.0 < sizes[0] < 19  # weights; the adapter of rank 64 with gradients and moments
     saved = 2 - memory_sizes.QUANTIZED_BYTES["4bit"]
     assert sizes[0] - sizes[1] == pytest.approx(3_633_315_840 * saved / GIB, abs=0.3)
     few = said(capsys, *model("qwen3_4b.yaml"), *small, "--model.policy.quantization=4bit")[-3:]
@@ -136,12 +138,12 @@ def test_continuations_that_are_trained_on_are_rows_of_the_update(machine, capsy
     machine(64 * GIB)
     stack = "--config={trainer: {callbacks: [{class_path: Branches, init_args: {forks: 2, width: 3}}]}}"
     lines = said(capsys, f"--config={TINY}", stack, "--data.init_args.validation_batch=1")
-    assert "update, 896 completions or continuations at a time" in lines[2]  # 8 x 16, each with 2 x 3
+    assert "update of 573,440 tokens" in lines[2]  # 8 x 16, each with 2 x 3, of 512 + 128 tokens
     assert lines[1].strip().startswith("decoding 128 continuations at a time, 512 (assumed) + 256 tokens")
     stack = stack.replace("forks: 2, width: 3", "samples: 2, cuts: sentence, train: equal").replace(
         "Branches", "MonteCarloCredit"
     )
-    assert "update, at least 128 completions or continuations" in said(capsys, f"--config={TINY}", stack)[2]
+    assert "update of at least 81,920 tokens" in said(capsys, f"--config={TINY}", stack)[2]
 
 
 def test_of_a_mixture_of_experts_the_adapted_weights_are_said(machine, capsys):
@@ -156,9 +158,10 @@ def test_of_a_mixture_of_experts_the_adapted_weights_are_said(machine, capsys):
 
 def test_what_may_not_fit_is_said_and_not_refused(machine, capsys):
     machine(40 * GIB, "the GPU")
-    *_, most, advice, _, _, _ = said(capsys, *model("qwen3_4b.yaml"), "--model.micro_batch_size=4")
+    few = "--model.engine.init_args.decode_batch_size=4"
+    *_, most, advice, _, _, _ = said(capsys, *model("qwen3_4b.yaml"), few, "--model.sampling.max_tokens=99999")
     assert most.endswith("the GPU has 40.0 GiB")
-    assert advice.strip().startswith("it may not fit: lower model.micro_batch_size")
+    assert advice.strip().startswith("it may not fit: lower model.engine.init_args.decode_batch_size or max_tokens of")
     advice = said(capsys, *model("qwen3_4b.yaml"))[-4]
     assert advice.strip().startswith("it may not fit: lower model.engine.init_args.decode_batch_size")
     assert "it may not fit" not in said(capsys, f"--config={TINY}")[-1]
@@ -166,12 +169,12 @@ def test_what_may_not_fit_is_said_and_not_refused(machine, capsys):
 
 def test_the_parts_of_the_embedded_policy(machine, capsys):
     machine(8 * GIB)
-    assert said(capsys, f"--config={TINY}", "--model.micro_batch_size=4") == [
+    assert said(capsys, f"--config={TINY}", "--model.micro_batch_tokens=2560") == [
         "memory     172,576 weights in float32: 0.7 MiB; 58,368 of the adapter with gradients and moments: 0.9 MiB",
         "           decoding 256 completions at a time, 512 (assumed) + 128 tokens: keys, values and weights merged "
         "with the adapter 120.6 MiB",
-        "           update, 4 completions at a time: activations 53.2 MiB",
-        "           about 664.0 MiB at once, give or take 30%, with logits 1.9 MiB and libraries 540.0 MiB; "
+        "           update of 81,920 tokens, 2,560 at a time: activations 16.7 MiB",
+        "           about 710.1 MiB at once, give or take 30%, with logits 48.0 MiB and libraries 540.0 MiB; "
         "this machine has 8.0 GiB",
     ]
 
@@ -182,24 +185,31 @@ def test_an_engine_elsewhere_has_its_own_memory(machine, capsys):
     assert line.startswith("decoding by VLLMServer, whose memory is its own; scoring what it has drawn ")
 
 
-def test_auto_is_the_whole_batch_on_a_processor_and_promises_one_completion_on_a_gpu(machine, capsys, monkeypatch):
+def test_auto_is_as_many_tokens_as_the_machine_holds(machine, capsys, monkeypatch):
     machine(8 * GIB)
-    asked = (f"--config={TINY}", "--model.micro_batch_size=auto")
-    assert said(capsys, *asked)[2].strip().startswith("update, 128 completions at a time: ")
+    assert said(capsys, f"--config={TINY}")[2].strip().startswith("update of 81,920 tokens, 81,920 at a time: ")
+    machine(1.5 * GIB)
+    part = said(capsys, f"--config={TINY}")[2].strip()
+    assert part.startswith("update of 81,920 tokens, 81,920 at a time: activations 534.0 MiB")
+    machine(GIB)
+    assert said(capsys, f"--config={TINY}")[2].strip().startswith("update of 81,920 tokens, 60,")
     monkeypatch.setattr(SingleDeviceStrategy, "root_device", property(lambda strategy: torch.device("cuda")))
-    assert said(capsys, *asked)[2].strip().startswith("update, at least 1 completion at a time: ")
+    machine(80 * GIB)
+    line = said(capsys, *model("qwen3_4b.yaml"), "--model.sampling.max_tokens=512")[2].strip()
+    assert line.startswith(
+        "update of 139,264 tokens, 9,905 at a time: activations 45.4 GiB"
+    )
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        ["--model.micro_batch_size=auto"],
         [ORACLE],
         [LOOKAHEAD],
         ["--data.init_args.validation_size=1"],
         ["--data.init_args.prompts_per_step=4", "--model.minibatches=4", "--model.updates_per_rollout=4"],
     ],
-    ids=["auto", "oracle", "lookahead", "one question", "mini-batches"],
+    ids=["oracle", "lookahead", "one question", "mini-batches"],
 )
 def test_layers_in_parts_are_not_offered_where_setup_would_refuse_them(change, machine, capsys):
     machine(12 * GIB)
@@ -223,11 +233,11 @@ def test_few_held_out_questions_are_few_rows(machine, capsys):
 
 def test_where_a_server_decodes_no_batch_of_an_engine_is_to_be_lowered(machine, capsys):
     machine(12 * GIB)
-    small = ("--model.micro_batch_size=null", "--model.sampling={completions: 2, max_tokens: 16}")
+    small = ("--model.micro_batch_tokens=auto", "--model.sampling={completions: 2, max_tokens: 16}")
     small += ("--data.init_args.prompts_per_step=1", "--data.init_args.validation_batch=512")
     lines = said(capsys, *model("qwen3_4b.yaml"), SERVER, *small)
     (advice,) = [line.strip() for line in lines if "it may not fit" in line]
-    assert advice.endswith(": lower model.micro_batch_size or max_tokens of model.sampling and model.validation.")
+    assert advice.endswith(": lower model.micro_batch_tokens or max_tokens of model.sampling and model.validation.")
 
 
 def test_states_that_a_critic_reads_are_kept(machine, capsys):
