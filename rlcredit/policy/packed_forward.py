@@ -1,5 +1,6 @@
 """The policy's forward pass over prompts and completions without padding, in few operations, with gradients."""
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ PACKED_KINDS = ("llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gem
 MAX_STATE_ERROR = {torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
 """How far hidden states of two passes may lie apart, as a share of their norm. The embedded policy shows 5e-7 in
 float32 and 0.01 in bfloat16."""
+
+MAX_COPY_BYTES = 2**28
+"""Bytes of a prompt's gradients in all its places that are summed at one time."""
 
 PACKED_ROTATIONS = ("default", "linear", "llama3", "yarn")
 """Rotary embeddings that depend on the position alone."""
@@ -256,11 +260,13 @@ def _add_linear(
 
 def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether torch has a kernel for sequences side by side on a device; it takes fewer bits than float32 has."""
+    if device.type != "cuda" or dtype == torch.float32 or torch.cuda.get_device_capability(device) < (8, 0):
+        return False
     try:
-        from torch.nn.attention.varlen import varlen_attn  # noqa: F401, PLC0415
+        from torch.nn.attention.varlen import varlen_attn  # noqa: PLC0415
     except ImportError:
         return False
-    return device.type == "cuda" and dtype != torch.float32 and torch.cuda.get_device_capability(device) >= (8, 0)
+    return {"window_size", "enable_gqa"} <= inspect.signature(varlen_attn).parameters.keys()  # not in all releases
 
 
 def attend_sequences(parts: Sequence[Tensor], layout: PackedLayout, scale: float, window: int | None) -> Tensor:
@@ -310,8 +316,12 @@ class _GatheredSequences(Function):
         layout = ctx.layout
         token_gradient = gradient[layout.places]
         padded = torch.cat([gradient, gradient.new_zeros(1, gradient.shape[1])])
-        copies = padded[layout.copies].sum(1, dtype=torch.float32)
-        token_gradient[: len(copies)] = copies.to(gradient.dtype)
+        token_bytes = layout.copies.shape[1] * gradient.shape[1] * gradient.element_size()
+        start = 0
+        for copies in layout.copies.split(max(1, MAX_COPY_BYTES // token_bytes)):
+            sums = padded[copies].sum(1, dtype=torch.float32)
+            token_gradient[start : start + len(copies)] = sums.to(gradient.dtype)
+            start += len(copies)
         return token_gradient, None
 
 

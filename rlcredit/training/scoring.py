@@ -191,24 +191,27 @@ class RolloutScorer:
         """
         plan = self.plan_update(rollout, rows, is_separate=is_separate)
         with self.update_batches.measure_memory(plan.graph_bytes, self.policy.device):
-            if not is_separate or len(plan.parts) == 1:
+            most_parts = find_largest_number(len(plan.parts), self.policy.device) if is_separate else 1
+            if most_parts == 1:
                 scores = collect_scores(rollout, plan, [self._score_part(plan, numbers) for numbers in plan.parts])
                 return scores, compute_loss(scores)
-            return self._differentiate_parts(rollout, plan, compute_loss)
+            return self._differentiate_parts(rollout, plan, compute_loss, most_parts)
 
     def _differentiate_parts(
-        self, rollout: Rollout, plan: UpdatePlan, compute_loss: Callable[[UpdateScores], Tensor]
+        self, rollout: Rollout, plan: UpdatePlan, compute_loss: Callable[[UpdateScores], Tensor], most_parts: int
     ) -> tuple[UpdateScores, Tensor]:
+        """Return scores and loss part by part; ``most_parts`` is how many a process has at most."""
         weights = list(trainable_weights(self.policy).values())
         parts, totals = [], [torch.zeros_like(weight) for weight in weights]
         for numbers in plan.parts:
             part_scores = self._score_part(plan, numbers)
             loss = compute_loss(collect_scores(rollout, plan._replace(parts=[numbers]), [part_scores]))
-            gradients = torch.autograd.grad(loss, weights, allow_unused=True, materialize_grads=True)
+            with torch.autocast(self.policy.device.type, enabled=False):
+                gradients = torch.autograd.grad(loss, weights, allow_unused=True, materialize_grads=True)
             torch._foreach_add_(totals, gradients)  # pyright: ignore[reportPrivateImportUsage]
             parts.append(tuple(values.detach() for values in part_scores))
         scores = collect_scores(rollout, plan, parts)
-        for _ in range(find_largest_number(len(plan.parts), self.policy.device) - len(plan.parts)):
+        for _ in range(most_parts - len(plan.parts)):
             compute_loss(scores)  # the processes count tokens together
         return scores, attach_gradients(compute_loss(scores), totals, weights)
 

@@ -1,5 +1,7 @@
 """Without padding, prompts once: the states, scores and gradients of the model's own pass, for every known kind."""
 
+import itertools
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -242,3 +244,36 @@ def test_gradients_are_the_same_bit_for_bit_each_time():
     policy, rows = make_policy("llama"), make_rows(prompts=4, group=8, width=30)
     one, two = (differentiate(policy, *read_packed(policy, *rows)) for _ in range(2))
     assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def attend_one_by_one(queries, keys, values, query_ends, key_ends, longest_query, longest_key, *, scale, **options):
+    """Return what the kernel for sequences side by side does, by plain products."""
+    assert query_ends is key_ends
+    assert query_ends.dtype == torch.int32
+    assert longest_query == longest_key == int(query_ends.diff().max())
+    (back, ahead), outputs = options["window_size"], []
+    assert ahead == 0
+    assert options["enable_gqa"] == (queries.shape[1] > keys.shape[1])
+    for start, end in itertools.pairwise(query_ends.tolist()):
+        q, k, v = (part[start:end].transpose(0, 1) for part in (queries, keys, values))
+        k, v = (part.repeat_interleave(len(q) // len(k), 0) for part in (k, v))
+        distance = torch.arange(end - start)[:, None] - torch.arange(end - start)
+        seen = (distance >= 0) & ((distance <= back) | (back < 0))
+        weights = (q @ k.mT * scale).masked_fill(~seen, -torch.inf).softmax(-1)
+        outputs.append((weights @ v).transpose(0, 1))
+    return torch.cat(outputs)
+
+
+@pytest.mark.parametrize("case", ["llama", "mistral with a window", "gemma3 with windows"])
+def test_sequences_side_by_side_are_the_same_as_padded_ones(case, monkeypatch):
+    monkeypatch.setattr("rlcredit.policy.packed_forward.has_varlen_attention", lambda device, dtype: True)
+    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", attend_one_by_one)
+    assert_same(make_policy(case), make_rows())
+
+
+def test_gradients_of_prompts_may_be_summed_a_few_tokens_at_a_time(monkeypatch):
+    policy, rows = make_policy("llama"), make_rows()
+    whole = differentiate(policy, *read_packed(policy, *rows))
+    monkeypatch.setattr("rlcredit.policy.packed_forward.MAX_COPY_BYTES", 2000)
+    parts = differentiate(policy, *read_packed(policy, *rows))
+    assert all(torch.equal(parts[name], gradient) for name, gradient in whole.items())

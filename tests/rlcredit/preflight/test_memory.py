@@ -196,9 +196,7 @@ def test_auto_is_as_many_tokens_as_the_machine_holds(machine, capsys, monkeypatc
     monkeypatch.setattr(SingleDeviceStrategy, "root_device", property(lambda strategy: torch.device("cuda")))
     machine(80 * GIB)
     line = said(capsys, *model("qwen3_4b.yaml"), "--model.sampling.max_tokens=512")[2].strip()
-    assert line.startswith(
-        "update of 139,264 tokens, 9,905 at a time: activations 45.4 GiB"
-    )
+    assert line.startswith("update of 139,264 tokens, 9,905 at a time: activations 45.4 GiB")
 
 
 @pytest.mark.parametrize(
