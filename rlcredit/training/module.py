@@ -263,6 +263,10 @@ class PolicyModule(LightningModule):
         part, update_loss = self.select_minibatch(batch), self.update_loss
         rows = self.rows_to_score(part)
         row_numbers = rows.nonzero().squeeze(-1)
+        if batch.update == 0:
+            self._log_metrics({**self.state.metrics, **sampling_metrics(batch)}, len(batch.mask))
+        # From here to the gradients the host waits for the device nowhere.
+        update_loss.find_judged_rows(part)
         # Gradients of half precision are scaled in the backward pass, which must not be over by then.
         scores, loss = self.scorer.score_with_loss(
             part,
@@ -272,28 +276,20 @@ class PolicyModule(LightningModule):
         )
         part.logprobs = scores.logprobs
         loss_metrics = update_loss.compute_metrics(part, scores)
-        sequences = number_update_sequences(part, row_numbers)
-        part.token_counts.add(backward=list_update_sequences(part).count_tokens(sequences))
-        ratio_metrics = policy_metrics(part, rows)
         self.state.update = UpdateValues(
             step=self.global_step,
             rollout=part,
             entropy=scores.entropy.detach(),
             loss=loss.detach(),
             loss_name=type(self.loss).__name__,
-            metrics=ratio_metrics,
+            rows=rows,
         )
-        if batch.update == 0:
-            self._log_metrics({**self.state.metrics, **sampling_metrics(batch)}, len(batch.mask))
         self._log_metrics(
             {"train/loss": loss.detach(), **{f"train/{name}": value for name, value in loss_metrics.items()}},
             len(part.mask),
         )
         rate = self.trainer.optimizers[0].param_groups[0]["lr"]
         self.log("train/learning_rate", torch.tensor(rate, dtype=torch.float64), batch_size=1)
-        for name, value in ratio_metrics.items():
-            over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
-            self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
         return loss
 
     def forward(self, rollout: Rollout) -> UpdateScores:
@@ -315,9 +311,10 @@ class PolicyModule(LightningModule):
         return rows
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Log the gradient norm before Lightning clips it; drop the gradients or stop if something is wrong."""
+        """Log ratios and the gradient norm before clipping; drop the gradients or stop if something is wrong."""
         update, weights = self.state.update, trainable_weights(self)
         assert update is not None
+        self._measure_update(update)
         update.gradient_norm = get_total_norm([weight.grad for weight in weights.values() if weight.grad is not None])
         tolerance = self.ratio_tolerance if update.rollout.update == 0 else torch.inf
         # A scaler of half-precision gradients skips steps that overflow; without one, an overflow is a fault.
@@ -332,6 +329,16 @@ class PolicyModule(LightningModule):
             # Float64 holds whole numbers up to 2^53; Lightning would turn an integer into float32, which ends at 2^24.
             total = torch.tensor(tokens, dtype=torch.float64)
             self.log(f"tokens/{kind}", total, batch_size=1, add_dataloader_idx=False)
+
+    def _measure_update(self, update: UpdateValues) -> None:
+        """Count the tokens of an update, and log how far the policy is from the one that sampled."""
+        part = update.rollout
+        sequences = number_update_sequences(part, update.rows.nonzero().squeeze(-1))
+        part.token_counts.add(backward=list_update_sequences(part).count_tokens(sequences))
+        update.metrics = policy_metrics(part, update.rows)
+        for name, value in update.metrics.items():
+            over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
+            self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
 
     def configure_gradient_clipping(
         self,

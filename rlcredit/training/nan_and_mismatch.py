@@ -1,7 +1,7 @@
 """Checks that stop a run: NaN or infinity in rollouts, updates and weights, and a sampler that is another policy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -109,7 +109,9 @@ class UpdateValues:
         entropy: Entropy of the policy that is trained, shape ``(B, T)``.
         loss: Value of the loss, a scalar.
         loss_name: Name of the loss's class.
-        metrics: Metrics of the policy, by :func:`rlcredit.training.metrics.policy_metrics`.
+        rows: True on completions that were scored, shape ``(B,)``.
+        metrics: Metrics of the policy, by :func:`rlcredit.training.metrics.policy_metrics`; none before the backward
+            pass.
         gradient_norm: Norm of the gradient before it is clipped; unknown before the backward pass.
 
     """
@@ -119,7 +121,8 @@ class UpdateValues:
     entropy: Tensor
     loss: Tensor
     loss_name: str
-    metrics: Mapping[str, Tensor]
+    rows: Tensor
+    metrics: Mapping[str, Tensor] = field(default_factory=dict)
     gradient_norm: Tensor | None = None
 
     def find_fault(

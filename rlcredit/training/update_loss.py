@@ -1,6 +1,6 @@
 """The loss of an update: credit of judged completions, and of tokens outside them, as a scalar."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ class UpdateLoss:
     mismatch_cap: float | None
     seed: int
     step: int
+    judged_rows: tuple[Rollout, Tensor] | None = field(default=None, init=False, repr=False)
 
     def correct_engine_mismatch(self, rollout: Rollout, credit: Tensor) -> Tensor:
         r"""Weigh credit by truncated importance sampling, where an engine that is not the trainer drew the tokens.
@@ -44,6 +45,12 @@ class UpdateLoss:
         if rollout.engine_logprobs is None or self.mismatch_cap is None:
             return credit
         return credit * bounded_ratio(rollout.old_logprobs - rollout.engine_logprobs).clamp(max=self.mismatch_cap)
+
+    def find_judged_rows(self, rollout: Rollout) -> Tensor:
+        """Return the numbers of judged rows, shape ``(N,)``; the host waits for the device once for each mini-batch."""
+        if self.judged_rows is None or self.judged_rows[0] is not rollout:
+            self.judged_rows = rollout, rollout.judged.nonzero().squeeze(-1)
+        return self.judged_rows[1]
 
     def compute_loss(self, rollout: Rollout, scores: UpdateScores, credit: Credit) -> Tensor:
         """Return the loss of a mini-batch under some credit.
@@ -84,9 +91,9 @@ class UpdateLoss:
         other_tokens, branches = credit.alternatives, credit.continuations
         if other_tokens is None and branches is None:
             return 0.0
-        is_judged, total = rollout.judged, torch.zeros((), device=rollout.mask.device)
-        weights = torch.zeros(rollout.mask.shape, device=is_judged.device)
-        weights[is_judged] = self.loss.token_weights(rollout.mask[is_judged])
+        rows, total = self.find_judged_rows(rollout), torch.zeros((), device=rollout.mask.device)
+        weights = torch.zeros(rollout.mask.shape, device=rollout.mask.device)
+        weights[rows] = self.loss.token_weights(rollout.mask[rows])
         if other_tokens is not None:
             assert scores.alternatives is not None
             place = (other_tokens.rows, other_tokens.places)
@@ -114,9 +121,10 @@ class UpdateLoss:
             credit: Credit A of each token, shape ``(B, T)``.
 
         """
+        rows = self.find_judged_rows(rollout)
 
         def select_judged(values: Tensor) -> Tensor:
-            return values[rollout.judged.to(values.device)]
+            return values.index_select(0, rows.to(values.device))
 
         credit = self.correct_engine_mismatch(rollout, credit)
         known_facts = self.collect_facts(rollout, scores.entropy)
