@@ -9,9 +9,10 @@ from rlcredit.config.error_messages import find_root_cause
 from rlcredit.config.strict_yaml import parse_yaml
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.vllm_in_process import VLLMInProcess
 from rlcredit.decoding.vllm_server import VLLMServer
 
-_SHIPPED_ENGINES = (InProcessEngine, VLLMServer)
+_SHIPPED_ENGINES = (InProcessEngine, VLLMInProcess, VLLMServer)
 """Engines that are known by their bare names."""
 
 
