@@ -87,14 +87,13 @@ def pack_samples(
 
 
 class AdapterFolder:
-    """Folder of adapters in PEFT's format, each under a name and a number that no vLLM has heard before.
+    """Folder with the adapter in PEFT's format, under a name and a number that no vLLM has heard before.
 
     Args:
         parent: Folder in which it is made; if None, one in memory where the system has it.
 
     Attributes:
-        version: Number of the present adapter, from 1 on; 0 before the first.
-        digest: Hash of the adapter that vLLM has; whoever hands one over sets it.
+        version: Number of the adapter, from 1 on; 0 before the first.
 
     """
 
@@ -102,44 +101,45 @@ class AdapterFolder:
         self.parent = parent
         self.prefix = f"rlcredit-{uuid.uuid4().hex[:12]}"
         self.version = 0
-        self.digest = b""
+        self._digest = b""
         self._home: Path | None = None
 
     @property
     def name(self) -> str:
-        """Name of the present adapter."""
+        """Name of the adapter."""
         return f"{self.prefix}-{self.version}"
 
     @property
-    def path(self) -> Path:
-        """Folder of the present adapter."""
-        return (self._home or Path()) / self.name
+    def path(self) -> str:
+        """Folder of the adapter."""
+        return str((self._home or Path()) / self.name)
 
-    def write_adapter(self, policy: Policy) -> None:
-        """Write the adapter as the next version; the one before stays."""
+    def replace_adapter(self, policy: Policy) -> bool:
+        """Write the policy's adapter as the next version, instead of the last; return false if it is the same."""
+        digest = _hash_adapter(policy)
+        if digest == self._digest:
+            return False
         if self._home is None:
             parent = self.parent or (MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None)
             Path(parent or tempfile.gettempdir()).mkdir(parents=True, exist_ok=True)
             self._home = Path(tempfile.mkdtemp(prefix=f"{self.prefix}-", dir=parent))
             self._home.chmod(0o755)  # a server may run as another user
             weakref.finalize(self, shutil.rmtree, self._home, ignore_errors=True)
+        shutil.rmtree(self.path, ignore_errors=True)
         self.version += 1
-        self.digest = b""
         policy.save_adapter(self.path)
-
-    def remove_adapter(self, name: str) -> None:
-        """Remove an adapter by its name; one that is not there is no error."""
-        shutil.rmtree((self._home or Path()) / name, ignore_errors=True)
+        self._digest = digest
+        return True
 
     def remove_folder(self) -> bool:
-        """Remove the folder with all adapters; return whether there was one."""
-        home, self._home, self.digest = self._home, None, b""
+        """Remove the folder; return whether there was one."""
+        home, self._home, self._digest = self._home, None, b""
         if home is not None:
             shutil.rmtree(home, ignore_errors=True)
         return home is not None
 
 
-def hash_adapter(policy: Policy) -> bytes:
+def _hash_adapter(policy: Policy) -> bytes:
     """Return a hash of the adapter's weights."""
     digest = hashlib.sha256()
     for name, weight in policy.named_parameters():

@@ -16,7 +16,6 @@ from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.decoding.vllm_answers import ADAPTER_LOADED, make_completion_shape
 from rlcredit.decoding.vllm_exchange import (
     AdapterFolder,
-    hash_adapter,
     list_prompts_and_seeds,
     make_sampling_settings,
     pack_samples,
@@ -70,7 +69,7 @@ class VLLMServer(Engine):
             raise ValueError(f"VLLMServer expects ahead 0 or 1, got {ahead}. No rollout may be two rollouts old.")
         self.folder, self.requests, self.timeout, self.patience = folder, requests, timeout, patience
         self.ahead = ahead
-        self._adapters = AdapterFolder(folder)
+        self._adapter = AdapterFolder(folder)
         self._answering: BackgroundCoroutine[list[tuple[list[int], list[float]]]] | None = None
 
     def sample(
@@ -111,7 +110,7 @@ class VLLMServer(Engine):
         if self._answering is not None:
             self._answering.cancel()
         self._answering = None
-        if self._adapters.remove_folder():
+        if self._adapter.remove_folder():
             BackgroundCoroutine(self._unload_everywhere()).wait()  # a notebook has an event loop of its own
 
     async def _answered(
@@ -132,18 +131,15 @@ class VLLMServer(Engine):
 
     async def _update_adapter(self, transport: RetryingClient, policy: Policy) -> None:
         """Load the adapter on every server unless they have it already."""
-        digest, former = hash_adapter(policy), self._adapters.name
-        if digest == self._adapters.digest:
+        former = self._adapter.name
+        if not self._adapter.replace_adapter(policy):
             return
-        self._adapters.write_adapter(policy)
         await asyncio.gather(*(self._load_adapter(transport, url) for url in self.urls))
-        if self._adapters.version > 1:
+        if self._adapter.version > 1:
             await asyncio.gather(*(self._unload_adapter(transport, url, former) for url in self.urls))
-            self._adapters.remove_adapter(former)
-        self._adapters.digest = digest
 
     async def _load_adapter(self, transport: RetryingClient, url: str) -> None:
-        body = {"lora_name": self._adapters.name, "lora_path": str(self._adapters.path)}
+        body = {"lora_name": self._adapter.name, "lora_path": self._adapter.path}
         status, content = await transport.post(f"{url}/v1/load_lora_adapter", body)
         answer = summarise_server_error(content)
         is_loaded = status == _OK_STATUS and find_shape_mismatch(content, ADAPTER_LOADED) is None
@@ -163,7 +159,7 @@ class VLLMServer(Engine):
         self, transport: RetryingClient, url: str, body: Mapping[str, Any], shape: Shape
     ) -> tuple[list[int], list[float]]:
         """Return tokens and their log-probabilities, of an answer that has a shape."""
-        body = {**body, "model": self._adapters.name}
+        body = {**body, "model": self._adapter.name}
         largest = MAX_ANSWER_BYTES + TOKEN_BYTES * (len(body["prompt"]) + body["max_tokens"])
         status, content = await transport.post(f"{url}/v1/completions", body, largest)
         if status == _UNKNOWN_STATUS:  # a server that has been started again knows no adapter
@@ -184,5 +180,5 @@ class VLLMServer(Engine):
 
     async def _unload_everywhere(self) -> None:
         async with RetryingClient(self.requests, timeout=10.0, patience=0.0) as transport:
-            requests = (self._unload_adapter(transport, url, self._adapters.name) for url in self.urls)
+            requests = (self._unload_adapter(transport, url, self._adapter.name) for url in self.urls)
             await asyncio.gather(*requests, return_exceptions=True)  # a server that has ended holds no adapter
