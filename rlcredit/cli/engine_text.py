@@ -35,8 +35,10 @@ def build_engine(text: str) -> Engine:
             raise TypeError("It describes nothing.")
         return engine
     except (ArgumentError, CallFormError, ValueError, TypeError) as error:
-        names = " or ".join(cls.__name__ for cls in _SHIPPED_ENGINES)
+        *names, last_name = (cls.__name__ for cls in _SHIPPED_ENGINES)
         cause = " ".join(str(find_root_cause(error)).split())
         raise ValueError(
-            f"--engine: {text!r} is no engine. Name {names}, or a class of your own. {cause}"[:200]
+            f"--engine: {text!r} is no engine. Name {', '.join(names)} or {last_name}, or a class of your own. {cause}"[
+                :200
+            ]
         ) from None
