@@ -75,6 +75,8 @@ class VLLMInProcess(Engine):
             EngineUnavailable: vLLM does not start, or does not answer.
 
         """
+        if self._llm is None:
+            self.refuse_run(policy, 1)
         stops = policy.stop_ids.tolist()
         rows = list_prompts_and_seeds(policy, prompt_ids, prompts, sampling.completions, seed=seed, step=step)
         settings = {**make_sampling_settings(sampling, stops), "detokenize": False}
@@ -102,7 +104,6 @@ class VLLMInProcess(Engine):
             self.close()
         torch.cuda.empty_cache()  # the trainer has reserved more than it uses
         if self._llm is None:
-            self.refuse_run(policy, 1)
             self._llm, self._base = self._start(policy, seed), base
         elif self._can_sleep:
             self._llm.wake_up()
@@ -149,7 +150,7 @@ def _read_logprobs(output: Any) -> list[float]:
 
 
 def _find_version_problem() -> str | None:
-    """Return what is wrong with the installation of vLLM, as the end of a sentence; None if nothing is."""
+    """Return the fault of the installation of vLLM, as the end of a sentence; None if it has none."""
     version = None
     if importlib.util.find_spec("vllm"):
         from vllm import __version__ as version  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
@@ -163,7 +164,7 @@ def _find_version_problem() -> str | None:
 
 
 def _find_policy_problem(policy: Policy, processes: int) -> str | None:
-    """Return why vLLM cannot decode a policy, as the end of a sentence; None if it can. No weight is read."""
+    """Return the obstacle to decoding a policy, as the end of a sentence; None if it has none. No weight is read."""
     from vllm.model_executor.models import (  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
         ModelRegistry,
         supports_lora,
