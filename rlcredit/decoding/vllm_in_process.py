@@ -81,11 +81,11 @@ class VLLMInProcess(Engine):
         rows = list_prompts_and_seeds(policy, prompt_ids, prompts, sampling.completions, seed=seed, step=step)
         settings = {**make_sampling_settings(sampling, stops), "detokenize": False}
         with _keep_trainer_settings(policy.device), _explain_failure(policy):
-            self._start_or_wake(policy, seed)
-            outputs = [request.outputs[0] for request in self._generate(policy, rows, settings)]
-            self._llm.reset_prefix_cache()  # before the weights change
+            llm = self._start_or_wake(policy, seed)
+            outputs = [request.outputs[0] for request in self._generate(llm, policy, rows, settings)]
+            llm.reset_prefix_cache()  # before the weights change
             if self._can_sleep:
-                self._llm.sleep(level=1)
+                llm.sleep(level=1)
         answers = [(list(output.token_ids), _read_logprobs(output)) for output in outputs]
         return pack_samples(answers, stops, prompt_ids.device)
 
@@ -98,7 +98,8 @@ class VLLMInProcess(Engine):
             gc.collect()  # its parts know each other
             torch.cuda.empty_cache()
 
-    def _start_or_wake(self, policy: Policy, seed: int) -> None:
+    def _start_or_wake(self, policy: Policy, seed: int) -> Any:
+        """Return vLLM, awake, with the policy's frozen weights."""
         base = (policy.location, policy.dtype, policy.lora.rank)
         if self._base != base:
             self.close()
@@ -107,6 +108,7 @@ class VLLMInProcess(Engine):
             self._llm, self._base = self._start(policy, seed), base
         elif self._can_sleep:
             self._llm.wake_up()
+        return self._llm
 
     def _start(self, policy: Policy, seed: int) -> Any:
         for name, value in VLLM_ENVIRONMENT.items():
@@ -131,13 +133,15 @@ class VLLMInProcess(Engine):
             use_tqdm_on_load=False,
         )
 
-    def _generate(self, policy: Policy, rows: Sequence[tuple[list[int], int]], settings: dict[str, Any]) -> list[Any]:
+    def _generate(
+        self, llm: Any, policy: Policy, rows: Sequence[tuple[list[int], int]], settings: dict[str, Any]
+    ) -> list[Any]:
         """Return vLLM's answer to each prompt with its seed, drawn with the policy's adapter."""
         from vllm import SamplingParams, TokensPrompt  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
         from vllm.lora.request import LoRARequest  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
         self._adapter.replace_adapter(policy)
-        return self._llm.generate(
+        return llm.generate(
             [TokensPrompt(prompt_token_ids=tokens) for tokens, _ in rows],
             [SamplingParams(**settings, seed=row_seed) for _, row_seed in rows],
             use_tqdm=False,
