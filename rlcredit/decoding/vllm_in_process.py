@@ -119,6 +119,7 @@ class VLLMInProcess(Engine):
         self._can_sleep = current_platform.is_sleep_mode_available()
         return LLM(
             model=policy.location,
+            load_format="safetensors",  # as the trainer reads it: other formats can run code
             dtype=policy.dtype,
             seed=seed % 2**32,
             enable_lora=True,

@@ -123,6 +123,7 @@ def test_memory_is_reserved_for_the_next_rank_that_vllm_knows(package, rank, res
     assert arguments["max_lora_rank"] == reserved
     assert (arguments["gpu_memory_utilization"], arguments["max_model_len"]) == (0.25, 64)
     assert (arguments["model"], arguments["dtype"]) == (policy.location, "float32")
+    assert arguments["load_format"] == "safetensors"
     assert arguments["logprobs_mode"] == "processed_logprobs"
 
 
