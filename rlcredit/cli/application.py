@@ -14,6 +14,7 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities import rank_zero_only
 
 # A configuration may name the classes of these modules.
+import rlcredit.decoding.vllm_in_process
 import rlcredit.decoding.vllm_server
 import rlcredit.supervision.linear_rate
 import rlcredit.supervision.token_budget  # noqa: F401

@@ -9,9 +9,10 @@ from rlcredit.config.error_messages import find_root_cause
 from rlcredit.config.strict_yaml import parse_yaml
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.vllm_in_process import VLLMInProcess
 from rlcredit.decoding.vllm_server import VLLMServer
 
-_SHIPPED_ENGINES = (InProcessEngine, VLLMServer)
+_SHIPPED_ENGINES = (InProcessEngine, VLLMInProcess, VLLMServer)
 """Engines that are known by their bare names."""
 
 
@@ -34,8 +35,10 @@ def build_engine(text: str) -> Engine:
             raise TypeError("It describes nothing.")
         return engine
     except (ArgumentError, CallFormError, ValueError, TypeError) as error:
-        names = " or ".join(cls.__name__ for cls in _SHIPPED_ENGINES)
+        *names, last_name = (cls.__name__ for cls in _SHIPPED_ENGINES)
         cause = " ".join(str(find_root_cause(error)).split())
         raise ValueError(
-            f"--engine: {text!r} is no engine. Name {names}, or a class of your own. {cause}"[:200]
+            f"--engine: {text!r} is no engine. Name {', '.join(names)} or {last_name}, or a class of your own. {cause}"[
+                :200
+            ]
         ) from None

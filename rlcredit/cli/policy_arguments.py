@@ -103,6 +103,7 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
     if getattr(args, "engine", None):
         choice.engine = build_engine(args.engine)
     refuse_unloadable_policy(choice.policy, None if files else adapter)
+    choice.engine.refuse_run(choice.policy, 1)
     choice.policy.load()
     if source := checkpoint or adapter:
         install_adapter(choice.policy, load_adapter_weights(source))

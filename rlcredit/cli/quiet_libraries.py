@@ -34,6 +34,8 @@ def silence_libraries() -> None:
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
     warnings.filterwarnings("ignore", message=".*LeafSpec.*")
+    # vLLM in this process sets up exchanges between processes, of which there is one.
+    warnings.filterwarnings("ignore", message=".*sync_dist=True.*")
     # The order of prompts is a function of the step; the loader has nothing to resume.
     warnings.filterwarnings("ignore", message=".*dataloader.*is not resumable.*")
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")

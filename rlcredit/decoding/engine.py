@@ -44,6 +44,18 @@ class Engine(ABC):
     can_keep_hidden: bool = False
     """Whether ``sample`` takes ``keeps_hidden=True`` and then returns hidden states; else the trainer reads them."""
 
+    def refuse_run(self, policy: Policy, processes: int) -> None:  # noqa: B027  (most serve any)
+        """Refuse a run that the engine cannot serve, before anything is loaded.
+
+        Args:
+            policy: Policy; it is not loaded.
+            processes: Processes that train together.
+
+        Raises:
+            ValueError: with the repair.
+
+        """
+
     @abstractmethod
     def sample(
         self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int

@@ -1,42 +1,26 @@
 """vLLM behind a server: completions from processes that share a folder with the trainer and nothing else."""
 
 import asyncio
-import hashlib
-import shutil
-import tempfile
 import threading
-import uuid
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from rlcredit.base.exit_status import EngineUnavailable
 from rlcredit.config.json_shapes import Shape, find_shape_mismatch
 from rlcredit.decoding.background_coroutine import BackgroundCoroutine
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.http_client import MAX_ANSWER_BYTES, RetryingClient, summarise_server_error
-from rlcredit.decoding.noise import sampling_seeds
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.decoding.vllm_answers import ADAPTER_LOADED, make_completion_shape
+from rlcredit.decoding.vllm_exchange import (
+    AdapterFolder,
+    list_prompts_and_seeds,
+    make_sampling_settings,
+    pack_samples,
+)
 from rlcredit.policy.policy import Policy
-
-MEMORY_FOLDER = Path("/dev/shm")
-"""Where adapters lie by default, if the system has it."""
-
-NEUTRAL_SETTINGS = {
-    "top_p": 1.0,
-    "top_k": 0,
-    "min_p": 0.0,
-    "repetition_penalty": 1.0,
-    "presence_penalty": 0.0,
-    "frequency_penalty": 0.0,
-}
-"""Settings that a server would otherwise read from the model's generation config, which is not part of the policy."""
 
 _OK_STATUS, _REFUSED_STATUS, _UNKNOWN_STATUS = 200, 400, 404
 TOKEN_BYTES = 2**10
@@ -85,8 +69,7 @@ class VLLMServer(Engine):
             raise ValueError(f"VLLMServer expects ahead 0 or 1, got {ahead}. No rollout may be two rollouts old.")
         self.folder, self.requests, self.timeout, self.patience = folder, requests, timeout, patience
         self.ahead = ahead
-        self._name, self._version, self._digest = f"rlcredit-{uuid.uuid4().hex[:12]}", 0, b""
-        self._home: Path | None = None
+        self._adapter = AdapterFolder(folder)
         self._answering: BackgroundCoroutine[list[tuple[list[int], list[float]]]] | None = None
 
     def sample(
@@ -111,44 +94,24 @@ class VLLMServer(Engine):
         """
         if self._answering is not None:
             self._answering.wait_until_ended()
-        group, prompt_mask = sampling.completions, policy.prompt_mask(prompt_ids)
-        stops = policy.stop_ids.tolist()
-        common = {
-            "max_tokens": sampling.max_tokens,
-            "temperature": sampling.temperature,
-            "stop_token_ids": stops,
-            "ignore_eos": True,  # only the policy's stop tokens end a completion
-            "logprobs": 0,
-            "return_token_ids": True,
-            "skip_special_tokens": False,
-            **NEUTRAL_SETTINGS,
-        }
-        numbers = [number for number in prompts for _ in range(group)]
-        row_seeds = sampling_seeds(seed, step, numbers, list(range(group)) * len(prompts))
-        tokens = [ids[mask].tolist() for ids, mask in zip(prompt_ids, prompt_mask, strict=True)]
-        bodies = [{**common, "prompt": tokens[row // group], "seed": number} for row, number in enumerate(row_seeds)]
+        group, stops = sampling.completions, policy.stop_ids.tolist()
+        common = {**make_sampling_settings(sampling, stops), "return_token_ids": True}
+        rows = list_prompts_and_seeds(policy, prompt_ids, prompts, group, seed=seed, step=step)
+        bodies = [{**common, "prompt": tokens, "seed": row_seed} for tokens, row_seed in rows]
         vocabulary = policy.lm.get_input_embeddings().num_embeddings
         shape = make_completion_shape(sampling.max_tokens, vocabulary, stops)
         sending = threading.Event()
         answering = self._answering = BackgroundCoroutine(self._answered(policy, bodies, shape, group, sending))
         answering.wait_for_event(sending)
-        return lambda: _pack_samples(answering.wait(), stops, prompt_ids.device)
+        return lambda: pack_samples(answering.wait(), stops, prompt_ids.device)
 
     def close(self) -> None:
         """Give up answers that are on their way, and remove the adapter from the servers and from the folder."""
         if self._answering is not None:
             self._answering.cancel()
-        home, self._answering, self._home, self._digest = self._home, None, None, b""
-        if home is not None:
-            try:
-                BackgroundCoroutine(self._unload_everywhere()).wait()  # a notebook has an event loop of its own
-            finally:
-                shutil.rmtree(home, ignore_errors=True)
-
-    @property
-    def _adapter(self) -> str:
-        """Name of the adapter on the servers."""
-        return f"{self._name}-{self._version}"
+        self._answering = None
+        if self._adapter.remove_folder():
+            BackgroundCoroutine(self._unload_everywhere()).wait()  # a notebook has an event loop of its own
 
     async def _answered(
         self, policy: Policy, bodies: Sequence[Mapping[str, Any]], shape: Shape, group: int, sending: threading.Event
@@ -168,26 +131,15 @@ class VLLMServer(Engine):
 
     async def _update_adapter(self, transport: RetryingClient, policy: Policy) -> None:
         """Load the adapter on every server unless they have it already."""
-        digest = _hash_adapter(policy)
-        if digest == self._digest:
+        former = self._adapter.name
+        if not self._adapter.replace_adapter(policy):
             return
-        if self._home is None:
-            parent = self.folder or (MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None)
-            Path(parent or tempfile.gettempdir()).mkdir(parents=True, exist_ok=True)
-            self._home = Path(tempfile.mkdtemp(prefix=f"{self._name}-", dir=parent))
-            self._home.chmod(0o755)  # a server may run as another user
-            weakref.finalize(self, shutil.rmtree, self._home, ignore_errors=True)
-        former, self._digest = self._adapter, b""
-        self._version += 1
-        policy.save_adapter(self._home / self._adapter)
         await asyncio.gather(*(self._load_adapter(transport, url) for url in self.urls))
-        if self._version > 1:
+        if self._adapter.version > 1:
             await asyncio.gather(*(self._unload_adapter(transport, url, former) for url in self.urls))
-            shutil.rmtree(self._home / former, ignore_errors=True)
-        self._digest = digest
 
     async def _load_adapter(self, transport: RetryingClient, url: str) -> None:
-        body = {"lora_name": self._adapter, "lora_path": str((self._home or Path()) / self._adapter)}
+        body = {"lora_name": self._adapter.name, "lora_path": self._adapter.path}
         status, content = await transport.post(f"{url}/v1/load_lora_adapter", body)
         answer = summarise_server_error(content)
         is_loaded = status == _OK_STATUS and find_shape_mismatch(content, ADAPTER_LOADED) is None
@@ -207,7 +159,7 @@ class VLLMServer(Engine):
         self, transport: RetryingClient, url: str, body: Mapping[str, Any], shape: Shape
     ) -> tuple[list[int], list[float]]:
         """Return tokens and their log-probabilities, of an answer that has a shape."""
-        body = {**body, "model": self._adapter}
+        body = {**body, "model": self._adapter.name}
         largest = MAX_ANSWER_BYTES + TOKEN_BYTES * (len(body["prompt"]) + body["max_tokens"])
         status, content = await transport.post(f"{url}/v1/completions", body, largest)
         if status == _UNKNOWN_STATUS:  # a server that has been started again knows no adapter
@@ -228,30 +180,5 @@ class VLLMServer(Engine):
 
     async def _unload_everywhere(self) -> None:
         async with RetryingClient(self.requests, timeout=10.0, patience=0.0) as transport:
-            requests = (self._unload_adapter(transport, url, self._adapter) for url in self.urls)
+            requests = (self._unload_adapter(transport, url, self._adapter.name) for url in self.urls)
             await asyncio.gather(*requests, return_exceptions=True)  # a server that has ended holds no adapter
-
-
-def _hash_adapter(policy: Policy) -> bytes:
-    """Return a hash of the adapter's weights."""
-    digest = hashlib.sha256()
-    for name, weight in policy.named_parameters():
-        if weight.requires_grad:
-            digest.update(name.encode())
-            digest.update(weight.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.digest()
-
-
-def _pack_samples(
-    answers: Sequence[tuple[list[int], list[float]]], stops: Sequence[int], device: torch.device
-) -> Samples:
-    ids = [torch.tensor(tokens) for tokens, _ in answers]
-    mask = [torch.ones(len(row), dtype=torch.bool) for row in ids]
-    logprobs = [torch.tensor(values) for _, values in answers]
-    is_truncated = torch.tensor([tokens[-1] not in stops for tokens, _ in answers])
-    return Samples(
-        pad_sequence(ids, batch_first=True).to(device),
-        pad_sequence(mask, batch_first=True).to(device),
-        pad_sequence(logprobs, batch_first=True).to(device),
-        is_truncated.to(device),
-    )

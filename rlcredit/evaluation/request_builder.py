@@ -45,6 +45,8 @@ def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
         raise ValueError(f"--tasks: {duplicates[0]} occurs twice, and tasks are named after their files. Rename one.")
     sets = [read_question_set(file, options.questions, options.unsafe_scorers) for file in options.tasks]
     engine = build_engine(options.engine) if options.engine else InProcessEngine(options.batch_size, options.threads)
+    for policy in policies:
+        engine.refuse_run(policy.build_policy(), 1)
     return EvaluationRequest(sets, policies, sampling, options.margin, engine)
 
 

@@ -91,6 +91,7 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
     if isinstance(trainer.strategy, ShardedBaseStrategy):
         _refuse_whole_readers(module, trainer)
         _refuse_idle_processes(trainer.world_size, task)
+    module.engine.refuse_run(module.policy, trainer.world_size)
     _refuse_oracle_ahead(module, trainer)
     callbacks = read_callbacks(trainer)
     if task.has_real_rewards:

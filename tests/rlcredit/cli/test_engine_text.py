@@ -7,6 +7,7 @@ import pytest
 from rlcredit.cli.engine_text import build_engine
 from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.vllm_in_process import VLLMInProcess
 from rlcredit.decoding.vllm_server import VLLMServer
 
 patch_jsonargparse()
@@ -25,6 +26,7 @@ class Mine(InProcessEngine):
     [
         ("InProcessEngine", InProcessEngine, {"threads": 1}),
         ("InProcessEngine(decode_batch_size=8, threads=2)", InProcessEngine, {"decode_batch_size": 8, "threads": 2}),
+        ("VLLMInProcess(max_model_len=512)", VLLMInProcess, {"max_model_len": 512, "gpu_memory_utilization": 0.5}),
         ('VLLMServer(url="http://127.0.0.1:1")', VLLMServer, {"urls": ["http://127.0.0.1:1"]}),
         (
             'VLLMServer(url=["http://127.0.0.1:1", "http://127.0.0.1:2"], patience=0.5)',
@@ -67,4 +69,4 @@ def test_what_is_none_is_refused_on_one_line_with_what_there_is(text):
     assert "\n" not in said
     assert len(said) <= 200
     assert text in said
-    assert "InProcessEngine or VLLMServer" in said
+    assert "InProcessEngine, VLLMInProcess or VLLMServer" in said

@@ -33,7 +33,6 @@ class FakeVLLM:
     def __init__(self):
         self.policy = Policy()
         self.policy.load()
-        self.engine = InProcessEngine()
         self.adapters, self.names, self.bodies = {}, [], []
         self.current = None
         self.deaf, self.busy, self.lost = False, 0, 0
@@ -89,16 +88,19 @@ class FakeVLLM:
         if body["model"] != self.current and not self.deaf:
             set_peft_model_state_dict(self.policy.lm, self.adapters[body["model"]])
             self.current = body["model"]
-        noise = sampling_uniforms(body["seed"], 0, [0], [0], body["max_tokens"])
-        samples = self.engine.decode(
-            self.policy, torch.tensor([body["prompt"]]), noise, torch.tensor([0]), body["temperature"]
-        )
+        samples = draw_completion(self.policy, body["prompt"], body["seed"], body["max_tokens"], body["temperature"])
         choice = {
             "finish_reason": "length" if samples.truncated[0] else "stop",
             "token_ids": samples.completion_ids[0].tolist(),
             "logprobs": {"token_logprobs": samples.logprobs[0].tolist()},
         }
         return web.json_response({"choices": [choice]})
+
+
+def draw_completion(policy, prompt, seed, max_tokens, temperature):
+    """Continue a prompt, by a seed."""
+    noise = sampling_uniforms(seed, 0, [0], [0], max_tokens)
+    return InProcessEngine().decode(policy, torch.tensor([prompt]), noise, torch.tensor([0]), temperature)
 
 
 @contextmanager

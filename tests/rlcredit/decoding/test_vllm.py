@@ -100,7 +100,7 @@ def test_an_adapter_that_is_not_sent_stops_the_run(fit, twin, url):
         """Send the first adapter and none after it."""
 
         async def _update_adapter(self, transport, policy):
-            if self._version == 0:
+            if self._adapter.version == 0:
                 await super()._update_adapter(transport, policy)
 
     with pytest.raises(PolicyMismatch, match=r"^Step 1: .* the adapter has not been applied"):

@@ -119,7 +119,10 @@ def test_filters_change_what_is_drawn(evaluate):
         (["--model", "tiny", "--mlflow", "http://ann:secret@host"], "holds a password"),
         (["--model", "tiny", "--mlflow", "env"], "MLFLOW_TRACKING_URI"),
         (["--model", "tiny", "--out", "full"], "full holds other files, for instance thesis.tex"),
-        (["--model", "tiny", "--engine", "vLLM"], "--engine: 'vLLM' is no engine. Name InProcessEngine or VLLMServer"),
+        (
+            ["--model", "tiny", "--engine", "vLLM"],
+            "--engine: 'vLLM' is no engine. Name InProcessEngine, VLLMInProcess or VLLMServer",
+        ),
         (["--model", "tiny", "--engine", "VLLMServer", "--top_p", "0.5"], "--top_p: VLLMServer draws from the whole"),
         (["--model", "tiny", "--questons", "3"], "--questons: no such option. Did you mean `--questions`?"),
         (["--model", "tiny", "--unknown", "3"], "--unknown: no such option. `rlcredit evaluate --help` lists"),

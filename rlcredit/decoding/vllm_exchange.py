@@ -1,0 +1,149 @@
+"""What both vLLM engines hand over and get back: prompts, settings and adapters there, tokens here."""
+
+import hashlib
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from rlcredit.decoding.noise import sampling_seeds
+from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.policy.policy import Policy
+
+MEMORY_FOLDER = Path("/dev/shm")
+"""Where adapters lie by default, if the system has it."""
+
+NEUTRAL_SETTINGS = {
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
+"""Settings that vLLM would otherwise read from the model's generation config, which is not part of the policy."""
+
+
+def make_sampling_settings(sampling: Sampling, stops: Sequence[int]) -> dict[str, Any]:
+    """Return vLLM's settings for one completion, all but its seed.
+
+    Args:
+        sampling: How completions are drawn.
+        stops: Tokens that end a completion.
+
+    """
+    return {
+        "max_tokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "stop_token_ids": list(stops),
+        "ignore_eos": True,  # only the policy's stop tokens end a completion
+        "logprobs": 0,
+        "skip_special_tokens": False,
+        **NEUTRAL_SETTINGS,
+    }
+
+
+def list_prompts_and_seeds(
+    policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], group: int, *, seed: int, step: int
+) -> list[tuple[list[int], int]]:
+    """Return the tokens of the prompt and the seed of every completion, prompt by prompt.
+
+    Args:
+        policy: Policy, loaded.
+        prompt_ids: Token ids of the prompts, left-padded, shape ``(P, L)``.
+        prompts: Number of each prompt in its data set, P of them.
+        group: Completions per prompt, G.
+        seed: Seed of the run.
+        step: Optimizer steps taken.
+
+    """
+    numbers = [number for number in prompts for _ in range(group)]
+    row_seeds = sampling_seeds(seed, step, numbers, list(range(group)) * len(prompts))
+    tokens = [ids[mask].tolist() for ids, mask in zip(prompt_ids, policy.prompt_mask(prompt_ids), strict=True)]
+    return [(tokens[row // group], row_seed) for row, row_seed in enumerate(row_seeds)]
+
+
+def pack_samples(
+    answers: Sequence[tuple[list[int], list[float]]], stops: Sequence[int], device: torch.device
+) -> Samples:
+    """Return the samples of answers, each the tokens of a completion and their log-probabilities."""
+    ids = [torch.tensor(tokens) for tokens, _ in answers]
+    mask = [torch.ones(len(row), dtype=torch.bool) for row in ids]
+    logprobs = [torch.tensor(values) for _, values in answers]
+    is_truncated = torch.tensor([tokens[-1] not in stops for tokens, _ in answers])
+    return Samples(
+        pad_sequence(ids, batch_first=True).to(device),
+        pad_sequence(mask, batch_first=True).to(device),
+        pad_sequence(logprobs, batch_first=True).to(device),
+        is_truncated.to(device),
+    )
+
+
+class AdapterFolder:
+    """Folder with the adapter in PEFT's format, under a name and a number that no vLLM has heard before.
+
+    Args:
+        parent: Folder in which it is made; if None, one in memory where the system has it.
+
+    Attributes:
+        version: Number of the adapter, from 1 on; 0 before the first.
+
+    """
+
+    def __init__(self, parent: str | None = None) -> None:
+        self.parent = parent
+        self.prefix = f"rlcredit-{uuid.uuid4().hex[:12]}"
+        self.version = 0
+        self._digest = b""
+        self._home: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the adapter."""
+        return f"{self.prefix}-{self.version}"
+
+    @property
+    def path(self) -> str:
+        """Folder of the adapter."""
+        return str((self._home or Path()) / self.name)
+
+    def replace_adapter(self, policy: Policy) -> bool:
+        """Write the policy's adapter as the next version, instead of the last; return false if it is the same."""
+        digest = _hash_adapter(policy)
+        if digest == self._digest:
+            return False
+        if self._home is None:
+            parent = self.parent or (MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None)
+            Path(parent or tempfile.gettempdir()).mkdir(parents=True, exist_ok=True)
+            self._home = Path(tempfile.mkdtemp(prefix=f"{self.prefix}-", dir=parent))
+            self._home.chmod(0o755)  # a server may run as another user
+            weakref.finalize(self, shutil.rmtree, self._home, ignore_errors=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.version += 1
+        policy.save_adapter(self.path)
+        self._digest = digest
+        return True
+
+    def remove_folder(self) -> bool:
+        """Remove the folder; return whether there was one."""
+        home, self._home, self._digest = self._home, None, b""
+        if home is not None:
+            shutil.rmtree(home, ignore_errors=True)
+        return home is not None
+
+
+def _hash_adapter(policy: Policy) -> bytes:
+    """Return a hash of the adapter's weights."""
+    digest = hashlib.sha256()
+    for name, weight in policy.named_parameters():
+        if weight.requires_grad:
+            digest.update(name.encode())
+            digest.update(weight.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.digest()
