@@ -3,6 +3,7 @@
 import difflib
 from typing import Any
 
+import torch
 from jsonargparse import Namespace
 from lightning.pytorch.accelerators import AcceleratorRegistry
 from lightning.pytorch.strategies import StrategyRegistry
@@ -14,6 +15,9 @@ GPU_NAMES = ("cuda", "mps")
 
 ACCELERATOR_CHOICES = ("auto", "gpu")
 """Names of accelerators that stand for one of several."""
+
+BFLOAT16_CAPABILITY = (8, 0)
+"""Compute capability from which a card multiplies in bfloat16."""
 
 
 def refuse_unusable_settings(config: Namespace) -> None:
@@ -36,6 +40,7 @@ def refuse_unusable_settings(config: Namespace) -> None:
             except ValueError as error:
                 raise ValueError(f"model.{key}.{error}") from None
     _refuse_absent_accelerator(trainer.accelerator)
+    _refuse_missing_bfloat16(config)
     _refuse_unknown_strategy(trainer.strategy)
     if str(trainer.devices) in ("0", "[]", ""):
         text = repr(str(trainer.devices))
@@ -56,6 +61,24 @@ def _refuse_absent_accelerator(accelerator: Any) -> None:
         raise ValueError(
             f"trainer.accelerator: expected one of this machine, got {accelerator!r}. PyTorch finds "
             f"{' and '.join(local_names)} here. Say auto, or install PyTorch for that device."
+        )
+
+
+def _refuse_missing_bfloat16(config: Namespace) -> None:
+    """Refuse a precision for which the card that will be used has no products."""
+    if config.trainer.accelerator not in ("cuda", *ACCELERATOR_CHOICES) or not torch.cuda.is_available():
+        return
+    capability = torch.cuda.get_device_capability()
+    settings = {
+        "trainer.precision": (str(config.trainer.precision), "16-mixed"),
+        "model.policy.dtype": (str(config.get("model.policy.init_args.dtype")), "float16"),
+    }
+    faults = {key: pair for key, pair in settings.items() if pair[0].startswith(("bf16", "bfloat16"))}
+    if faults and capability < BFLOAT16_CAPABILITY:
+        values, repairs = (", ".join(f"{key}: {pair[place]}" for key, pair in faults.items()) for place in (0, 1))
+        raise ValueError(
+            f"{next(iter(faults))}: bfloat16 needs a card of compute capability 8.0 or more, and the "
+            f"{torch.cuda.get_device_name()} has {capability[0]}.{capability[1]} ({values}). Set {repairs}."
         )
 
 
