@@ -127,10 +127,10 @@ def report_time(trainer: Trainer, module: PolicyModule, task: Task, steps: int |
     step = forecast_seconds(shape, card, prompts, prompts * sampling.completions, sampling.max_tokens)
     update = [seconds / module.minibatches for seconds in step["update"]]
     if not isinstance(module.engine, InProcessEngine):
-        yield f"update {_format_range(update)} s on one {card}; rollouts of {type(module.engine).__name__}: not known"
+        yield f"update {format_range(update)} s on one {card}; rollouts of {type(module.engine).__name__}: not known"
     else:
         rollout = [seconds * factor for seconds, factor in zip(step["rollout"], (1, module.rounds), strict=True)]
-        yield f"rollout {_format_range(rollout)} s, update {_format_range(update)} s on one {card}, at full length"
+        yield f"rollout {format_range(rollout)} s, update {format_range(update)} s on one {card}, at full length"
         evaluation = _forecast_evaluation(module, task, shape, card)
         if steps is not None and evaluation is not None:
             interval = trainer.val_check_interval
@@ -140,8 +140,8 @@ def report_time(trainer: Trainer, module: PolicyModule, task: Task, steps: int |
                 (rollouts * drawing + steps * learning + evaluations * answering / trainer.world_size) / 3600
                 for drawing, learning, answering in zip(rollout, update, evaluation, strict=True)
             ]
-            run = f"{steps} steps and {evaluations} evaluations of {_format_range(evaluation)} s"
-            yield f"{run}: {_format_range(hours)} hours, without judging"
+            run = f"{steps} steps and {evaluations} evaluations of {format_range(evaluation)} s"
+            yield f"{run}: {format_range(hours)} hours, without judging"
     yield SHARE_NOTE
 
 
@@ -160,6 +160,6 @@ def _forecast_evaluation(
     return total
 
 
-def _format_range(ends: Sequence[float]) -> str:
+def format_range(ends: Sequence[float]) -> str:
     """Return both ends of a range, with a decimal below ten."""
     return " to ".join(f"{number:.1f}" if number < 9.95 else f"{number:,.0f}" for number in ends)
