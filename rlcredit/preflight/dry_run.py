@@ -79,11 +79,6 @@ def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) ->
 def refuse_large_row(trainer: Trainer, module: PolicyModule, estimate: MemoryEstimate) -> None:
     """Refuse completions of which not even one fits into the update, however short its prompt and rough the forecast.
 
-    Args:
-        trainer: Trainer that has not begun.
-        module: Module; it is not loaded.
-        estimate: Forecast of its memory.
-
     Raises:
         ValueError: with what a completion takes, what there is, and the repair.
 
@@ -99,8 +94,7 @@ def refuse_large_row(trainer: Trainer, module: PolicyModule, estimate: MemoryEst
         raise ValueError(
             f"model.sampling.max_tokens: the update of one completion of {tokens:,} tokens takes at least "
             f"{format_bytes(size)} beside {format_bytes(way.least)} of weights, adapter and libraries, and {way.owner} "
-            f"has {format_bytes(way.room)}. Lower it{fewer if estimate.repairs else ''}, or use a smaller model or a "
-            "larger machine."
+            f"has {format_bytes(way.room)}. Lower it{fewer if estimate.repairs else ''}, or use a larger machine."
         )
 
 

@@ -16,9 +16,6 @@ GPU_NAMES = ("cuda", "mps")
 ACCELERATOR_CHOICES = ("auto", "gpu")
 """Names of accelerators that stand for one of several."""
 
-BFLOAT16_CAPABILITY = (8, 0)
-"""Compute capability from which a card multiplies in bfloat16."""
-
 
 def refuse_unusable_settings(config: Namespace) -> None:
     """Refuse numbers, accelerators and strategies with which no run could start.
@@ -69,15 +66,15 @@ def _refuse_missing_bfloat16(config: Namespace) -> None:
     if config.trainer.accelerator not in ("cuda", *ACCELERATOR_CHOICES) or not torch.cuda.is_available():
         return
     capability = torch.cuda.get_device_capability()
-    settings = {
-        "trainer.precision": (str(config.trainer.precision), "16-mixed"),
-        "model.policy.dtype": (str(config.get("model.policy.init_args.dtype")), "float16"),
-    }
-    faults = {key: pair for key, pair in settings.items() if pair[0].startswith(("bf16", "bfloat16"))}
-    if faults and capability < BFLOAT16_CAPABILITY:
-        values, repairs = (", ".join(f"{key}: {pair[place]}" for key, pair in faults.items()) for place in (0, 1))
+    settings = [
+        ("trainer.precision", str(config.trainer.precision), "16-mixed"),
+        ("model.policy.dtype", str(config.get("model.policy.init_args.dtype")), "float16"),
+    ]
+    faults = [setting for setting in settings if setting[1].startswith(("bf16", "bfloat16"))]
+    if faults and capability < (8, 0):
+        values, repairs = (", ".join(f"{setting[0]}: {setting[place]}" for setting in faults) for place in (1, 2))
         raise ValueError(
-            f"{next(iter(faults))}: bfloat16 needs a card of compute capability 8.0 or more, and the "
+            f"{faults[0][0]}: bfloat16 needs a card of compute capability 8.0 or more, and the "
             f"{torch.cuda.get_device_name()} has {capability[0]}.{capability[1]} ({values}). Set {repairs}."
         )
 
