@@ -34,9 +34,9 @@ def render_card_sizes() -> str:
     rows = []
     for name in sorted(path.stem for path in (CONFIG_FOLDER / "models").glob("*.yaml") if path.stem != "smollm2_135m"):
         settings, shape, tokens = read_model(name)
-        least = forecast_part(settings, shape, tokens, 1, "decoding").weights + LIBRARY_BYTES["cuda"]
+        fixed_bytes = forecast_part(settings, shape, tokens, 1, "decoding").weights + LIBRARY_BYTES["cuda"]
         cells = [describe_fit(settings, shape, tokens, room) for room in CARD_ROOMS.values()]
-        rows.append((f"`{name}`", f"{tokens:,}", format_bytes(least), *cells))
+        rows.append((f"`{name}`", f"{tokens:,}", format_bytes(fixed_bytes), *cells))
     return Table(("file", "tokens", "weights, adapter, libraries", *CARD_ROOMS), rows).to_markdown()
 
 

@@ -67,18 +67,18 @@ def forecast_seconds(
     Between both sizes of :data:`LIMIT_SHARES` the shares follow the logarithm of the weights; beyond, the nearer holds.
     The seconds between aim and measurement are the host's: they are the H200's on every card.
     """
-    least: dict[str, dict[str, float]] = {}
+    limits: dict[str, dict[str, float]] = {}
     for name in (card, "NVIDIA H200"):
         operations, bandwidth = (REACHED_RATE * rate * 1e12 for rate in CARD_RATES[name])
         machine = {"operations": operations, "bytes": bandwidth}
-        least[name] = find_least_seconds(architecture, machine, prompts, ASSUMED_PROMPT_TOKENS, rows, tokens)
+        limits[name] = find_least_seconds(architecture, machine, prompts, ASSUMED_PROMPT_TOKENS, rows, tokens)
     (small, small_shares), (large, large_shares) = LIMIT_SHARES.items()
     place = min(max(math.log(architecture.parameters / small) / math.log(large / small), 0.0), 1.0)
     ranges: dict[str, tuple[float, float]] = {}
-    for part, seconds in least[card].items():
+    for part, seconds in limits[card].items():
         pairs = zip(small_shares[part], large_shares[part], strict=True)
         measured_share, aim = ((1 - place) * start + place * end for start, end in pairs)
-        host_seconds = least["NVIDIA H200"][part] * (1 / measured_share - 1 / aim)
+        host_seconds = limits["NVIDIA H200"][part] * (1 / measured_share - 1 / aim)
         ranges[part] = seconds / aim, seconds / aim + host_seconds
     return ranges
 
