@@ -41,7 +41,7 @@ SHARE_NOTE = "slow ends as measured on an H200, 2026-11-27, by an earlier update
 
 
 def find_least_seconds(
-    architecture: DecoderArchitecture, machine: Mapping[str, float], prompts: int, prompt: int, rows: int, tokens: int
+    architecture: DecoderArchitecture, machine: Mapping[str, float], prompts: int, prompt: int, rows: int, tokens: float
 ) -> dict[str, float]:
     """Return the seconds that a rollout and an update take at least.
 
