@@ -10,7 +10,7 @@ from rlcredit.cli.application import run_lightning_command
 from rlcredit.preflight import memory
 
 CONFIGS = ("--config=configs/base.yaml", "--config=configs/models/qwen3_0.6b.yaml", "--trainer.accelerator=cpu")
-LONG = "--model.sampling.max_tokens=8192"
+LONG = "--model.sampling.max_tokens=32768"
 
 
 @pytest.fixture
@@ -28,21 +28,21 @@ def explain_within(monkeypatch, capsys):
 
 
 def test_a_completion_that_does_not_fit_alone_is_refused_with_bytes_and_repairs(explain_within):
-    error = explain_within(12, LONG)
+    error = explain_within(3.5, LONG)
     row, weights = (float(size) for size in re.findall(r"([\d.]+) GiB", error)[:2])
     assert weights == pytest.approx(1.1 + 0.6 + 0.5, abs=0.1)  # weights, adapter and libraries
-    assert weights + row > 12
+    assert weights + row > 3.5
     assert error.startswith(
-        "error: model.sampling.max_tokens: the update of one completion of 8,192 tokens takes at least "
+        "error: model.sampling.max_tokens: the update of one completion of 32,768 tokens takes at least "
     )
     repair = "Lower it, hold the weights in fewer bits or in parts (model.policy.quantization: 4bit or --trainer.strat"
-    assert f"and the GPU has 12.0 GiB. {repair}" in error
+    assert f"and the GPU has 3.5 GiB. {repair}" in error
     assert error.endswith("or use a larger machine.\n")
     assert error.count("\n") == 1
 
 
 def test_a_shorter_completion_and_a_larger_card_are_not_refused(explain_within):
-    row, weights = (float(size) for size in re.findall(r"([\d.]+) GiB", explain_within(12, LONG))[:2])
+    row, weights = (float(size) for size in re.findall(r"([\d.]+) GiB", explain_within(3.5, LONG))[:2])
     assert explain_within(weights + row + 0.1, LONG) == ""
     assert explain_within(12, "--model.sampling.max_tokens=1024") == ""
 
