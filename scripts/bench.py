@@ -40,9 +40,10 @@ from callbacks.episode.grpo import GRPO
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.policy.architecture import DecoderArchitecture, parse_architecture
+from rlcredit.policy.architecture import parse_architecture
 from rlcredit.policy.model_loading import find_fastest_device, load_tokenizer
 from rlcredit.policy.policy import LoRA, Policy, add_lora_adapter
+from rlcredit.preflight.time import find_least_seconds
 from rlcredit.tasks import Example, ReasoningGym
 from rlcredit.training.module import PolicyModule
 from rlcredit.verification.verifiers import Verdict
@@ -123,30 +124,6 @@ def measure_machine() -> dict[str, float]:
     copy_seconds = find_least_time(lambda: target.copy_(large), device)
     operations = measure_peak_rate(8192 if cuda else 1024, device, torch.bfloat16)
     return {"operations": operations, "bytes": 2 * large.nbytes / copy_seconds}
-
-
-def find_least_seconds(
-    architecture: DecoderArchitecture, machine: dict[str, float], prompts: int, prompt: int, rows: int, tokens: int
-) -> dict[str, float]:
-    """Return the seconds that a rollout and an update take at least.
-
-    Args:
-        architecture: Sizes of the model.
-        machine: Operations and bytes of the machine in a second.
-        prompts: Number of prompts.
-        prompt: Tokens of a prompt.
-        rows: Number of completions.
-        tokens: Tokens of a completion.
-
-    """
-    weights = architecture.linear_parameters + architecture.vocabulary * architecture.hidden
-    cache_bytes = 2 * 2 * architecture.layers * architecture.key_width  # bytes of the keys and values of a token
-    bytes_read = tokens * 2 * weights + cache_bytes * rows * (tokens * prompt + tokens**2 / 2)
-    operations = 2 * weights * (rows * tokens + prompts * prompt)
-    return {
-        "rollout": max(bytes_read / machine["bytes"], operations / machine["operations"]),
-        "update": 2 * operations / machine["operations"],
-    }
 
 
 def make_task(prompts: int) -> ReasoningGym:

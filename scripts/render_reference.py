@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from card_tables import render_card_sizes, render_card_times
 from docstring_markdown import (
     link_cited_papers,
     parse_parameters,
@@ -219,6 +220,8 @@ PAGE_CONTENTS: dict[str, dict[str, Callable[[], str]]] = {
     "losses.md": {"losses": render_losses},
     "configuration.md": {"options": render_options},
     "metrics.md": {"metrics": render_metrics},
+    "../howto/model.md": {"sizes": render_card_sizes},
+    "../howto/one_card.md": {"times": render_card_times},
     "../howto/operator.md": {"file": render_operator_file, "fields": render_rollout_fields},
 }
 

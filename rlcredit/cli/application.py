@@ -48,7 +48,7 @@ from rlcredit.outputs.learning_curve import LearningCurve
 from rlcredit.outputs.run_identity import RunIdentity, collect_flat_parameters, make_run_tags
 from rlcredit.outputs.run_status import RunStatus
 from rlcredit.outputs.saved_config import SaveConfig
-from rlcredit.preflight.dry_run import REFUSAL_TYPES, explain_refusal, refuse_impossible_run
+from rlcredit.preflight.dry_run import REFUSAL_TYPES, explain_refusal, refuse_impossible_run, refuse_large_row
 from rlcredit.preflight.memory import refuse_excess_memory
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.preflight.prompts import refuse_unreadable_prompts
@@ -281,7 +281,10 @@ class CreditCLI(OpenCLI):
 
     def refuse_memory(self, trainer: pl.Trainer) -> None:
         """Refuse a policy that does not fit on this machine; warn of one that may not fit."""
-        forecast = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
+        learns = self.subcommand != "validate"
+        forecast = refuse_excess_memory(trainer, self.model, self.datamodule, learns=learns)
+        if forecast is not None and learns:
+            refuse_large_row(trainer, self.model, forecast)
         if forecast is not None and forecast.peak_bytes > forecast.room and self.subcommand != "explain":
             lines = ["warning: memory may not suffice", *forecast.report_lines()]
             rank_zero_only(print_message)("\n  ".join(lines))

@@ -17,6 +17,7 @@ from rlcredit.losses import PolicyLoss
 from rlcredit.policy.policy_sizes import find_policy_sizes
 from rlcredit.preflight.memory import estimate_memory, find_pass_obstacle
 from rlcredit.preflight.policy import select_lora_layers
+from rlcredit.preflight.time import report_time
 from rlcredit.preflight.weights import explain_missing_folder
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import Task
@@ -46,6 +47,10 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
     obstacle_lines = [f"not known: {missing}"]
     memory_lines = obstacle_lines if forecast is None else list(forecast.report_lines())
     rows += [("memory" if number == 0 else "", text) for number, text in enumerate(memory_lines)]
+    if forecast is not None:
+        card = forecast.way.owner.removeprefix("the ")
+        time_lines = report_time(trainer, module, task, _count_steps(trainer, module, task), card)
+        rows += [("" if number else "time", text) for number, text in enumerate(time_lines)]
     lines = [f"{title:<11}{text}" for title, text in rows]
     stack = find_trainer_stack(trainer)
     return "\n".join([*lines, "", *describe_stack(stack, module.sampling.completions, task.has_real_rewards)])

@@ -9,7 +9,9 @@ from lightning.pytorch import Trainer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rlcredit.config.error_messages import describe_exception, find_root_cause
-from rlcredit.policy.memory import read_machine_memory
+from rlcredit.policy.memory import FORECAST_ERROR, PassSize, activation_bytes, read_machine_memory
+from rlcredit.policy.policy_sizes import find_policy_sizes
+from rlcredit.preflight.memory import MemoryEstimate, format_bytes
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
@@ -72,6 +74,28 @@ def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) ->
                 f"{size / 2**30:,.0f} GiB before any model runs; this machine has {memory / 2**30:,.0f}. "
                 "Lower it, the completions, or the prompts."
             )
+
+
+def refuse_large_row(trainer: Trainer, module: PolicyModule, estimate: MemoryEstimate) -> None:
+    """Refuse completions of which not even one fits into the update, however short its prompt and rough the forecast.
+
+    Raises:
+        ValueError: with what a completion takes, what there is, and the repair.
+
+    """
+    policy, tokens, way = module.policy, module.sampling.max_tokens, estimate.way
+    sizes = find_policy_sizes(policy.location)
+    if sizes is None or sizes.architecture is None:
+        return
+    row, is_mixed = PassSize(1, 0, 1, tokens), "mixed" in str(trainer.precision)
+    size = (1 - FORECAST_ERROR) * activation_bytes(sizes.architecture, policy.dtype, row, is_mixed=is_mixed)
+    if way.least + size > way.room:
+        fewer = f", hold the weights in fewer bits or in parts ({' or '.join(estimate.repairs)})"
+        raise ValueError(
+            f"model.sampling.max_tokens: the update of one completion of {tokens:,} tokens takes at least "
+            f"{format_bytes(size)} beside {format_bytes(way.least)} of weights, adapter and libraries, and {way.owner} "
+            f"has {format_bytes(way.room)}. Lower it{fewer if estimate.repairs else ''}, or use a larger machine."
+        )
 
 
 def _refuse_failing_optimizer(trainer: Trainer, module: PolicyModule) -> None:

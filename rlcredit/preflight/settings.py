@@ -3,6 +3,7 @@
 import difflib
 from typing import Any
 
+import torch
 from jsonargparse import Namespace
 from lightning.pytorch.accelerators import AcceleratorRegistry
 from lightning.pytorch.strategies import StrategyRegistry
@@ -36,6 +37,7 @@ def refuse_unusable_settings(config: Namespace) -> None:
             except ValueError as error:
                 raise ValueError(f"model.{key}.{error}") from None
     _refuse_absent_accelerator(trainer.accelerator)
+    _refuse_missing_bfloat16(config)
     _refuse_unknown_strategy(trainer.strategy)
     if str(trainer.devices) in ("0", "[]", ""):
         text = repr(str(trainer.devices))
@@ -56,6 +58,24 @@ def _refuse_absent_accelerator(accelerator: Any) -> None:
         raise ValueError(
             f"trainer.accelerator: expected one of this machine, got {accelerator!r}. PyTorch finds "
             f"{' and '.join(local_names)} here. Say auto, or install PyTorch for that device."
+        )
+
+
+def _refuse_missing_bfloat16(config: Namespace) -> None:
+    """Refuse a precision for which the card that will be used has no products."""
+    if config.trainer.accelerator not in ("cuda", *ACCELERATOR_CHOICES) or not torch.cuda.is_available():
+        return
+    capability = torch.cuda.get_device_capability()
+    settings = [
+        ("trainer.precision", str(config.trainer.precision), "16-mixed"),
+        ("model.policy.dtype", str(config.get("model.policy.init_args.dtype")), "float16"),
+    ]
+    faults = [setting for setting in settings if setting[1].startswith(("bf16", "bfloat16"))]
+    if faults and capability < (8, 0):
+        values, repairs = (", ".join(f"{setting[0]}: {setting[place]}" for setting in faults) for place in (1, 2))
+        raise ValueError(
+            f"{faults[0][0]}: bfloat16 needs a card of compute capability 8.0 or more, and the "
+            f"{torch.cuda.get_device_name()} has {capability[0]}.{capability[1]} ({values}). Set {repairs}."
         )
 
 

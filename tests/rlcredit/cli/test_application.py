@@ -65,8 +65,7 @@ def test_every_model_explains_itself_without_weights(capsys, model, monkeypatch)
     text = capsys.readouterr().out
     assert f"{path}, {policy.get('quantization', policy['dtype'])}" in text
     assert f"LoRA rank {policy['lora']['rank']}" in text
-    assert f"the GPU has {stated}.0 GiB" in text
-    assert "it may not fit" not in text
+    assert f"the GPU has {stated}.0 GiB" in text  # refused where one completion did not fit
 
 
 def test_explain_prints_the_program(capsys):

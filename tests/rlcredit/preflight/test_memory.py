@@ -43,8 +43,12 @@ def machine(monkeypatch):
     return sized
 
 
+SIZES = ("--model.micro_batch_size=2", "--model.engine=InProcessEngine(decode_batch_size=128)")
+
+
 def model(name):
-    return [f"--config={CONFIGS / 'base.yaml'}", f"--config={CONFIGS / 'models' / name}", "--trainer.accelerator=cpu"]
+    configs = [f"--config={CONFIGS / 'base.yaml'}", f"--config={CONFIGS / 'models' / name}"]
+    return [*configs, "--trainer.accelerator=cpu", *SIZES]
 
 
 def said(capsys, *arguments):
@@ -210,13 +214,13 @@ def test_auto_is_as_many_tokens_as_the_machine_holds(machine, capsys, monkeypatc
     ids=["oracle", "lookahead", "one question", "mini-batches"],
 )
 def test_layers_in_parts_are_not_offered_where_setup_would_refuse_them(change, machine, capsys):
-    machine(12 * GIB)
+    machine(19 * GIB)
     assert "sharded_base" in "".join(said(capsys, *model("qwen3_4b.yaml")))
     assert "sharded_base" not in "".join(said(capsys, *model("qwen3_4b.yaml"), *change))
 
 
 def test_an_adapter_that_is_merged_into_packed_weights_is_neither_offered_nor_taken(machine, capsys):
-    machine(12 * GIB)
+    machine(19 * GIB)
     merge = "--model.engine.init_args.merge=true"
     assert "4bit" not in "".join(said(capsys, *model("qwen3_4b.yaml"), merge))
     error = refused(capsys, "explain", *model("qwen3_4b.yaml"), merge, "--model.policy.quantization=4bit")

@@ -1,12 +1,14 @@
 """Layers that an adapter may be on: linear ones between the embeddings, for the weights of those are read directly."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from small_policies import save_as_policy
 from transformers import BioGptConfig, BioGptForCausalLM
 
+from rlcredit.cli.application import run_lightning_command
 from rlcredit.cli.sample import run_sample_command as sample
 from rlcredit.evaluation.evaluate_command import run_evaluate_command as evaluate
 from rlcredit.policy.adapters import ADAPTER_CONFIG, ADAPTER_WEIGHTS
@@ -36,6 +38,16 @@ def test_what_is_no_linear_layer_between_the_embeddings_is_refused(targets, name
 def test_the_head_is_refused_where_only_sizes_are_known():
     with pytest.raises(ValueError, match=r"^model\.policy\.lora\.targets: \['lm_head'\] names lm_head\."):
         select_lora_layers(Policy(lora=LoRA(4, 8, ["lm_head"])), {"model.layers.0.mlp.up_proj": LinearShape(4, 8)})
+
+
+def test_a_tied_head_is_refused_by_explain_where_no_weights_are(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["rlcredit"])
+    configs = ["--config=configs/base.yaml", "--config=configs/models/qwen3_0.6b.yaml"]  # its embeddings are tied
+    with pytest.raises(SystemExit):
+        run_lightning_command(["explain", *configs, "--model.policy.lora.targets=[q_proj, lm_head]"])
+    error = capsys.readouterr().err
+    assert "model.policy.lora.targets: ['q_proj', 'lm_head'] names lm_head. Only linear layers between" in error
+    assert error.count("\n") == 1
 
 
 def test_a_head_of_another_name_is_the_head(tmp_path):
