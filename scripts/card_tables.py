@@ -3,13 +3,25 @@
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from rlcredit.config.strict_yaml import read_yaml
 from rlcredit.pages.tables import Table
 from rlcredit.policy.architecture import DecoderArchitecture
-from rlcredit.policy.memory import TRAINED_BYTES, PassSize, WeightHolding, forecast_memory
-from rlcredit.policy.policy_sizes import find_policy_sizes
+from rlcredit.policy.memory import (
+    TRAINED_BYTES,
+    MemoryForecast,
+    PassSize,
+    WeightHolding,
+    estimate_update_cost,
+    forecast_memory,
+    weight_bytes,
+)
+from rlcredit.policy.packed_forward import find_packing_obstacle
+from rlcredit.policy.policy_sizes import find_policy_sizes, read_policy_config
 from rlcredit.preflight.memory import ASSUMED_PROMPT_TOKENS, LIBRARY_BYTES, format_bytes
 from rlcredit.preflight.time import forecast_seconds, format_range
+from rlcredit.training.micro_batches import USABLE_SHARES, MicroBatches
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "configs"
 
@@ -34,7 +46,7 @@ def render_card_sizes() -> str:
     rows = []
     for name in sorted(path.stem for path in (CONFIG_FOLDER / "models").glob("*.yaml") if path.stem != "smollm2_135m"):
         settings, shape, tokens = read_model(name)
-        fixed_bytes = forecast_part(settings, shape, tokens, 1, "decoding").weights + LIBRARY_BYTES["cuda"]
+        fixed_bytes = forecast_decoding(settings, shape, tokens, 1).weights + LIBRARY_BYTES["cuda"]
         cells = [describe_fit(settings, shape, tokens, room) for room in CARD_ROOMS.values()]
         rows.append((f"`{name}`", f"{tokens:,}", format_bytes(fixed_bytes), *cells))
     return Table(("file", "tokens", "weights, adapter, libraries", *CARD_ROOMS), rows).to_markdown()
@@ -68,34 +80,31 @@ def read_model(name: str) -> tuple[dict[str, Any], DecoderArchitecture, int]:
     return content["policy"], sizes.architecture, sampling["max_tokens"]
 
 
-def forecast_part(settings: dict[str, Any], shape: DecoderArchitecture, tokens: int, rows: int, part: str) -> Any:
-    """Return the memory of ``decoding`` or of an ``update`` with some completions at a time, a prompt for each 16."""
-    prompts = -(-rows // 16)
-    single = PassSize(1, ASSUMED_PROMPT_TOKENS, 1, tokens)
-    size = PassSize(prompts, ASSUMED_PROMPT_TOKENS, rows, tokens)
+def forecast_decoding(settings: dict[str, Any], shape: DecoderArchitecture, tokens: int, rows: int) -> MemoryForecast:
+    """Return the memory of decoding some completions at a time, 16 to a prompt."""
+    size = PassSize(-(-rows // 16), ASSUMED_PROMPT_TOKENS, rows, tokens)
+    adapter = count_adapter_weights(settings, shape) * TRAINED_BYTES
+    holding = WeightHolding(settings["dtype"], settings.get("quantization"))
+    return forecast_memory(shape, holding, adapter, [size], kind="cuda")
+
+
+def count_adapter_weights(settings: dict[str, Any], shape: DecoderArchitecture) -> int:
+    """Return the number of weights of the adapter."""
     rank = settings["lora"]["rank"]
-    adapter = sum(rank * (layer.in_features + layer.out_features) for layer in shape.adaptable_layers().values())
-    return forecast_memory(
-        shape,
-        WeightHolding(settings["dtype"], settings.get("quantization")),
-        adapter * TRAINED_BYTES,
-        [single if part == "update" else size],
-        size if part == "update" else None,
-        is_mixed=True,
-    )
+    return sum(rank * (layer.in_features + layer.out_features) for layer in shape.adaptable_layers().values())
 
 
 def describe_fit(settings: dict[str, Any], shape: DecoderArchitecture, tokens: int, room: int) -> str:
-    """Return the most completions that fit at a time, while decoding and in the update; a dash if none does."""
-    counts = [
-        next(
-            (
-                rows
-                for rows in ROW_COUNTS
-                if forecast_part(settings, shape, tokens, rows, part).peak + LIBRARY_BYTES["cuda"] <= room
-            ),
-            0,
-        )
-        for part in ("decoding", "update")
-    ]
-    return f"{counts[0]}, {counts[1]}" if all(counts) else "-"
+    """Return the completions decoded at a time and the tokens of a micro-batch that fit; a dash if one does not."""
+    forecasts = {rows: forecast_decoding(settings, shape, tokens, rows) for rows in ROW_COUNTS}
+    fitting_rows = [rows for rows, forecast in forecasts.items() if forecast.peak + LIBRARY_BYTES["cuda"] <= room]
+    size, quantization = PassSize(16, ASSUMED_PROMPT_TOKENS, 256, tokens), settings.get("quantization")
+    config = read_policy_config(settings["path"])
+    is_packed = find_packing_obstacle(config, settings["dtype"], quantization, torch.bfloat16) is None
+    rank = settings["lora"]["rank"]
+    cost = estimate_update_cost(shape, settings["dtype"], size, rank=rank, is_packed=is_packed, is_mixed=True)
+    weights = int(weight_bytes(shape, WeightHolding(settings["dtype"], quantization)))
+    free_bytes = USABLE_SHARES["cuda"] * room - weights - 12 * count_adapter_weights(settings, shape)
+    step_tokens = 16 * ASSUMED_PROMPT_TOKENS + 256 * tokens if is_packed else size.keys
+    part = MicroBatches().choose_part(cost, step_tokens, free_bytes, is_separate=True)
+    return f"{fitting_rows[0]}, {part.tokens:,}" if fitting_rows and part.tokens > tokens else "-"

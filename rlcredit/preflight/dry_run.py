@@ -9,10 +9,11 @@ from lightning.pytorch import Trainer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rlcredit.config.error_messages import describe_exception, find_root_cause
-from rlcredit.policy.memory import FORECAST_ERROR, PassSize, activation_bytes, read_machine_memory
+from rlcredit.policy.memory import FORECAST_ERROR, PassSize, estimate_update_cost, read_machine_memory
 from rlcredit.policy.policy_sizes import find_policy_sizes
-from rlcredit.preflight.memory import MemoryEstimate, format_bytes
+from rlcredit.preflight.memory import MemoryEstimate, find_pass_obstacle, format_bytes
 from rlcredit.tasks.task import Task
+from rlcredit.training.micro_batches import Part
 from rlcredit.training.module import PolicyModule
 
 REFUSAL_TYPES = (
@@ -87,8 +88,11 @@ def refuse_large_row(trainer: Trainer, module: PolicyModule, estimate: MemoryEst
     sizes = find_policy_sizes(policy.location)
     if sizes is None or sizes.architecture is None:
         return
-    row, is_mixed = PassSize(1, 0, 1, tokens), "mixed" in str(trainer.precision)
-    size = (1 - FORECAST_ERROR) * activation_bytes(sizes.architecture, policy.dtype, row, is_mixed=is_mixed)
+    is_packed, is_mixed = find_pass_obstacle(trainer, module) is None, "mixed" in str(trainer.precision)
+    row = PassSize(1, 0, 1, tokens)
+    cost = estimate_update_cost(sizes.architecture, policy.dtype, row, is_packed=is_packed, is_mixed=is_mixed)
+    part = Part(tokens, cost.layers, is_recomputed=True)
+    size = (1 - FORECAST_ERROR) * part.forecast_bytes(cost, tokens)
     if way.least + size > way.room:
         fewer = f", hold the weights in fewer bits or in parts ({' or '.join(estimate.repairs)})"
         raise ValueError(
