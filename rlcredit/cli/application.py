@@ -361,12 +361,14 @@ class CreditCLI(OpenCLI):
             print(f"{self.session.folder.path} is finished: all {steps} steps are taken. {advice}", flush=True)
         if not self.trainer.val_check_interval:
             return
+        self.model.keeps_engine = True
         if self.config.fit.ckpt_path is None:
             self.trainer.validate(self.model, self.datamodule, verbose=False)
         elif self.session.checkpoint.get("evaluation_owed"):
             steps = self.trainer.fit_loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step
             steps.total.completed = self.session.checkpoint["global_step"]  # what the evaluation is named by
             self.trainer.validate(self.model, self.datamodule, ckpt_path=self.config.fit.ckpt_path, verbose=False)
+        self.model.keeps_engine = False
 
     def after_validate(self) -> None:
         """Print and record the results."""

@@ -232,7 +232,7 @@ def _describe_repetition(module: PolicyModule, task: Task) -> str:
     reasons = {
         "trainer.deterministic is false": mode == 0,
         "trainer.deterministic only warns of sums without a fixed order": mode == 1,
-        "a server draws the completions": not isinstance(module.engine, InProcessEngine),
+        f"{type(module.engine).__name__} draws the completions": not isinstance(module.engine, InProcessEngine),
     }
     if obstacles := "; ".join(reason for reason, holds in reasons.items() if holds):
         return f"not bit for bit: {obstacles}"

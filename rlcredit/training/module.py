@@ -80,6 +80,7 @@ class PolicyModule(LightningModule):
             see :meth:`rlcredit.training.update_loss.UpdateLoss.correct_engine_mismatch`. Nothing is corrected if None.
 
     Attributes:
+        keeps_engine: Whether the engine is used again after the present loop.
         between_steps: Functions called before prompts are answered, when everything of the step before has been logged
             and evaluated and nothing of the next has begun.
         state: Where the run stands in its step, and what it has measured of it.
@@ -134,6 +135,7 @@ class PolicyModule(LightningModule):
         self.state = StepState()
         self.sampling_ahead: SamplingAhead | None = None
         self.between_steps: list[Callable[[], None]] = []
+        self.keeps_engine = False
 
     @property
     def rounds(self) -> int:
@@ -211,8 +213,9 @@ class PolicyModule(LightningModule):
         self.evaluator.add_metrics(self.task)
 
     def teardown(self, stage: str) -> None:
-        """Release the engine's resources."""
-        self.engine.close()
+        """Release the engine's resources, unless training follows an evaluation."""
+        if not self.keeps_engine:
+            self.engine.close()
 
     def encode_prompts_of(self, step: int) -> tuple[list[int], Tensor] | None:
         """Return numbers and tokens of this process's prompts of a step; None if it is beyond ``trainer.max_steps``.

@@ -43,7 +43,7 @@ def machine(monkeypatch):
     return sized
 
 
-SIZES = ("--model.micro_batch_size=2", "--model.engine=InProcessEngine(decode_batch_size=128)")
+SIZES = ("--model.engine=InProcessEngine(decode_batch_size=128)",)
 
 
 def model(name):
