@@ -84,7 +84,7 @@ class InProcessEngine(Decoder):
                 decode_rows(
                     reader, draw, prompt_ids, context_numbers[part], noise[part], limits[part], storage, first_row
                 )
-        return storage.to_samples(draw.stops)
+        return storage.to_samples(draw.stops, limits)
 
     def _choose_forward(self, policy: Policy) -> DecodingForward:
         if not self.fused:

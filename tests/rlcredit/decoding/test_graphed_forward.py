@@ -10,16 +10,14 @@ class ReplayedOnProcessor(GraphedForward):
 
     recorded = 0
 
-    def _record_graph(self, tokens):
+    def _record_graph(self):
         self.recorded += 1
         self.reach = self.find_reach()
-        self.tokens, self.place = tokens.clone(), torch.tensor([self.column])
+        self.place = torch.tensor([self.column])
         self.graph = self
 
     def replay(self):
-        self.hidden = self._compute_token()
-        self.place += 1
-        self.places += 1
+        self._store_token(self._compute_token())
 
 
 def test_a_replay_of_fixed_shapes_is_the_pass_itself(policy, monkeypatch):
