@@ -52,9 +52,9 @@ class GraphedForward(FusedForward):
         if self.graph is None or draw is not self.draw:
             self.graph, self.draw = None, draw
             shape, device = noise.shape[::-1], tokens.device
-            self.tokens, self.noise, self.step = tokens.clone(), noise.new_empty(shape), tokens.new_empty(1)
-            states = self.embedding.new_empty(*shape, self.embedding.shape[1])
-            self.block = states, tokens.new_empty(shape), torch.empty(shape[0], 3, shape[1], device=device)
+            self.tokens, self.noise, self.step = tokens.clone(), noise.new_zeros(shape), tokens.new_zeros(1)
+            states = self.embedding.new_zeros(*shape, self.embedding.shape[1])
+            self.block = states, tokens.new_zeros(shape), torch.zeros(shape[0], 3, shape[1], device=device)
         self.tokens.copy_(tokens)
         self.noise[: noise.shape[1]] = noise.T
         self.step.zero_()
