@@ -87,7 +87,9 @@ class DrawnTokens:
         """Keep what :meth:`DecodingForward.draw_tokens` has drawn from a position on; ``starts`` are ``(B,)``."""
         if self.keeps_hidden:
             self.hidden.append(states.flatten(0, 1))
-        self.places.append((starts + torch.arange(position, position + len(tokens), device=self.device)[:, None]).flatten())
+        self.places.append(
+            (starts + torch.arange(position, position + len(tokens), device=self.device)[:, None]).flatten()
+        )
         self.tokens.append(tokens.flatten())
         self.facts.append(facts.transpose(0, 1).flatten(1))
 

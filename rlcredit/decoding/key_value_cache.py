@@ -77,7 +77,8 @@ class KernelCache:
         """Return the attention output of one query per row."""
         (rows, heads), (length, width) = self.pair.shape[1:3], (bias.shape[-1], queries.shape[-1])
         query_groups, row_bias = queries.reshape(rows, heads, -1, width), bias.view(rows, heads, 1, length)
-        output = scaled_dot_product_attention(query_groups, *self.pair[..., :length, :], row_bias, scale=scale)
+        keys, values = self.pair[..., :length, :]
+        output = scaled_dot_product_attention(query_groups, keys, values, row_bias, scale=scale)
         return output.reshape(len(queries), -1)
 
     def clear_room(self, length: int) -> None:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import pytest
 import torch
 from model_shapes import MODEL_SHAPES, make_random_model
 from torch.utils._python_dispatch import TorchDispatchMode
