@@ -53,8 +53,8 @@ class DecodingForward(ABC):
         for column in noise.unbind(-1):
             states = self.append_tokens(tokens)
             tokens, facts = draw(states, column)
-            draws.append((states, tokens, facts))
-        return tuple(map(torch.stack, zip(*draws, strict=True)))
+            draws.append((states[None], tokens[None], facts[None]))
+        return draws[0] if len(draws) == 1 else tuple(map(torch.cat, zip(*draws, strict=True)))
 
 
 class DrawnTokens:
@@ -68,30 +68,26 @@ class DrawnTokens:
     """
 
     def __init__(self, shape: tuple[int, int], device: torch.device, keeps_hidden: bool = False) -> None:
-        self.shape, self.device, self.keeps_hidden = shape, device, keeps_hidden
-        self.places: list[Tensor] = []
-        self.tokens: list[Tensor] = []
-        self.facts: list[Tensor] = []
-        self.hidden: list[Tensor] = []
+        self.discard_row, self.keeps_hidden = shape[0], keeps_hidden  # a row for what fills up a batch
+        self.ids = torch.zeros(shape[0] + 1, shape[1], dtype=torch.long, device=device)
+        self.facts = torch.zeros(3, *self.ids.shape, device=device)
+        self.hidden: Tensor | None = None
+        self.recent: list[tuple[Tensor, ...]] = []
 
-    def row_starts(self, rows: Tensor) -> Tensor:
-        """Return the start of the tokens of some rows, shape ``(N,)``."""
-        return rows * self.shape[1]
+    def add_tokens(self, states: Tensor, tokens: Tensor, facts: Tensor) -> None:
+        """Take what :meth:`DecodingForward.draw_tokens` has drawn."""
+        self.recent.append((tokens, facts, states) if self.keeps_hidden else (tokens, facts))
 
-    @property
-    def discard_start(self) -> int:
-        """A start after all others: tokens drawn in a row that fills up a batch are dropped."""
-        return self.shape[0] * self.shape[1]
-
-    def store_tokens(self, starts: Tensor, position: int, states: Tensor, tokens: Tensor, facts: Tensor) -> None:
-        """Keep what :meth:`DecodingForward.draw_tokens` has drawn from a position on; ``starts`` are ``(B,)``."""
-        if self.keeps_hidden:
-            self.hidden.append(states.flatten(0, 1))
-        self.places.append(
-            (starts + torch.arange(position, position + len(tokens), device=self.device)[:, None]).flatten()
-        )
-        self.tokens.append(tokens.flatten())
-        self.facts.append(facts.transpose(0, 1).flatten(1))
+    def write_rows(self, rows: Tensor, end: int) -> None:
+        """Write the tokens taken since the last call, up to a place, into rows of this storage, shape ``(N,)``."""
+        tokens, facts, *states = map(torch.cat, zip(*self.recent, strict=True))
+        part, self.recent = slice(end - len(tokens), end), []
+        self.ids[:, part].index_copy_(0, rows, tokens.T)
+        self.facts[..., part].index_copy_(1, rows, facts.permute(1, 2, 0))
+        for block in states:
+            if self.hidden is None:
+                self.hidden = block.new_zeros(*self.ids.shape, block.shape[-1])
+            self.hidden[:, part].index_copy_(0, rows, block.transpose(0, 1))
 
     def to_samples(self, stops: Tensor, limits: Tensor) -> Samples:
         """Return all tokens up to the end of each row.
@@ -101,23 +97,16 @@ class DrawnTokens:
             limits: Most tokens that each row may have, shape ``(B,)``.
 
         """
-        size = self.discard_start
-        places, tokens = torch.cat(self.places).clamp(max=size), torch.cat(self.tokens)
-        ids = torch.zeros(size + 1, dtype=torch.long, device=self.device).index_copy_(0, places, tokens)
-        ids = ids[:size].view(self.shape)
-        is_last = stops[ids] | (limits[:, None] <= torch.arange(1, self.shape[1] + 1, device=self.device))
+        ids = self.ids[:-1]
+        is_last = stops[ids] | (limits[:, None] <= torch.arange(1, ids.shape[1] + 1, device=ids.device))
         mask = is_last.cumsum(-1) <= is_last
         lengths = mask.sum(-1)
-        width = int(lengths.max())
-        ids, mask = ids[:, :width].where(mask[:, :width], 0), mask[:, :width]
-        facts = torch.zeros(3, size + 1, device=self.device).index_copy_(1, places, torch.cat(self.facts, -1))
-        logprobs, entropy, squares = facts[:, :size].view(3, *self.shape)[:, :, :width].where(mask, 0)
-        is_cut = ~stops[ids.gather(1, lengths[:, None] - 1).squeeze(-1)]
-        samples = Samples(ids, mask, logprobs, is_cut, entropy, squares)
-        if self.keeps_hidden:
-            drawn_from = torch.cat(self.hidden)
-            states = drawn_from.new_zeros(size + 1, drawn_from.shape[1]).index_copy_(0, places, drawn_from)
-            samples.hidden = states[:size].view(*self.shape, -1)[:, :width].masked_fill_(~mask[..., None], 0)
+        is_cut, width = ~stops[ids.gather(1, lengths[:, None] - 1).squeeze(-1)], int(lengths.max())
+        mask = mask[:, :width]
+        logprobs, entropy, squares = self.facts[:, :-1, :width].where(mask, 0)
+        samples = Samples(ids[:, :width].where(mask, 0), mask, logprobs, is_cut, entropy, squares)
+        if self.hidden is not None:
+            samples.hidden = self.hidden[:-1, :width].masked_fill_(~mask[..., None], 0)
         return samples
 
 
@@ -147,25 +136,28 @@ def decode_rows(
     contexts, context_of = torch.unique(context_numbers, return_inverse=True)
     rows = _fill_up_rows(torch.arange(len(context_numbers), device=context_numbers.device))
     states = reader.read_contexts(prompt_ids[contexts], context_of[rows], noise.shape[1])
-    alive = torch.arange(len(rows), device=context_numbers.device) < len(context_numbers)
-    starts = storage.row_starts(rows + first_row).where(alive, storage.discard_start)
-    noise, limits, position = noise[rows], limits[rows], 0
+    is_open = torch.arange(len(rows), device=context_numbers.device) < len(context_numbers)
+    places = (rows + first_row).where(is_open, storage.discard_row)
+    noise, limits, shortest, position = noise[rows], limits[rows], int(limits.min()), 0
     tokens, facts = draw(states, noise[:, 0])
     drawn = states[None], tokens[None], facts[None]
     while True:
-        storage.store_tokens(starts, position, *drawn)
-        tokens = drawn[1]
-        position += len(tokens)
-        alive = alive & ~draw.stops[tokens].any(0) & (limits > position)
-        tokens, open_rows = tokens[-1], int(alive.sum())
+        storage.add_tokens(*drawn)
+        tokens, position = drawn[1], position + len(drawn[1])
+        is_open = is_open & ~draw.stops[tokens].any(0)
+        if position >= shortest:
+            is_open = is_open & (limits > position)
+        tokens, open_rows = tokens[-1], int(is_open.sum())
         if not open_rows:
+            storage.write_rows(places, position)
             return
-        if open_rows + (-open_rows % ROW_MULTIPLE) <= MAX_OPEN_SHARE * len(alive):
-            row_numbers = _fill_up_rows(alive.nonzero().squeeze(-1))
-            reader.keep_rows(row_numbers)
-            noise, limits, tokens = noise[row_numbers], limits[row_numbers], tokens[row_numbers]
-            alive = torch.arange(len(row_numbers), device=context_numbers.device) < open_rows
-            starts = starts[row_numbers].where(alive, storage.discard_start)
+        if open_rows + (-open_rows % ROW_MULTIPLE) <= MAX_OPEN_SHARE * len(is_open):
+            storage.write_rows(places, position)
+            rows = _fill_up_rows(is_open.nonzero().squeeze(-1))
+            reader.keep_rows(rows)
+            noise, limits, tokens, places = noise[rows], limits[rows], tokens[rows], places[rows]
+            is_open = torch.arange(len(rows), device=rows.device) < open_rows
+            places = places.where(is_open, storage.discard_row)
         drawn = reader.draw_tokens(draw, tokens, noise[:, position : position + reader.stop_interval])
 
 
@@ -194,15 +186,13 @@ class TokenSampler:
             noise: Uniforms, shape ``(N,)``.
 
         """
-        logits = tempered_logits(states, self.head, self.temperature)
-        with torch.autocast(states.device.type, enabled=False):  # it would round the probabilities
-            log_p = logits.log_softmax(-1)
-            probabilities = log_p.exp()
-            drawn_from = probabilities if self.token_filter is None else self.token_filter(probabilities)
-            tokens = inverse_cdf(drawn_from, noise)
-            logprobs = log_p.gather(1, tokens[:, None]).squeeze(1)
-            squares, entropy = (torch.linalg.vecdot(probabilities, factors) for factors in (probabilities, log_p))
-            return tokens, torch.stack([logprobs, -entropy, squares])
+        log_p = tempered_logits(states, self.head, self.temperature).log_softmax(-1)
+        probabilities = log_p.exp()
+        tokens = inverse_cdf(probabilities if self.token_filter is None else self.token_filter(probabilities), noise)
+        logprobs = log_p.gather(1, tokens[:, None]).squeeze(1)
+        # Not `vecdot`, which rounds its factors under autocast.
+        squares, entropy = ((probabilities * factor).sum(-1) for factor in (probabilities, log_p))
+        return tokens, torch.stack([logprobs, -entropy, squares])
 
 
 def _fill_up_rows(rows: Tensor) -> Tensor:
