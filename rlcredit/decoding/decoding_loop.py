@@ -90,13 +90,7 @@ class DrawnTokens:
             self.hidden[:, part].index_copy_(0, rows, block.transpose(0, 1))
 
     def to_samples(self, stops: Tensor, limits: Tensor) -> Samples:
-        """Return all tokens up to the end of each row.
-
-        Args:
-            stops: True at the tokens that end a completion, shape ``(V,)``.
-            limits: Most tokens that each row may have, shape ``(B,)``.
-
-        """
+        """Return all tokens up to the first of ``stops``, shape ``(V,)``, or the limit of each row, ``(B,)``."""
         ids = self.ids[:-1]
         is_last = stops[ids] | (limits[:, None] <= torch.arange(1, ids.shape[1] + 1, device=ids.device))
         mask = is_last.cumsum(-1) <= is_last

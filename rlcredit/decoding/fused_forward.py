@@ -43,10 +43,9 @@ class FusedLinear:
     frozen weights stay as they are, and so do the low-rank factors, the first of which lie below the weights.
 
     Args:
-        layers: Linear layers, plain or adapted by PEFT. In fewer bits, what is made of them serves until their
-            adapters change.
-        norm: Factors by which their input is to be scaled, channel by channel, shape ``(D,)``; none if None. What
-            remains to be done of it is the attribute ``norm``.
+        layers: Linear layers, plain or adapted by PEFT; these products are theirs until their adapters change.
+        norm: Factors by which their input is scaled, channel by channel, shape ``(D,)``; nothing is scaled if None.
+            Where :attr:`norm` is not None, the caller does it.
 
     """
 
@@ -57,21 +56,20 @@ class FusedLinear:
         self.norm = None if norm is None else norm.detach()
         if any(layer.bias is not None for layer in plain):
             self.bias = torch.cat([_layer_bias(layer) for layer in plain])
-        adapters = [layer for layer, base in pairs if layer is not base]
         if kind == torch.float32:
             sums = torch.cat([_merged_weight(layer, base) for layer, base in pairs])
             self.weight, self.norm = sums if self.norm is None else sums * self.norm, None
-        elif not adapters:
-            self.weight = join_weights(plain)
-        else:
-            down = torch.cat([layer.lora_A["default"].weight.detach() for layer in adapters])
-            up = torch.block_diag(*(_scaled_lora_up(layer, base) for layer, base in pairs))
-            if torch.is_autocast_enabled(down.device.type):  # the trainer's rounds the factors, too
-                self.weight, self.up = join_weights(plain, len(down)), up.to(kind)
-                self.weight[len(up) :] = down
+            return
+        factors = [layer.lora_A["default"].weight.detach() for layer, base in pairs if layer is not base]
+        is_rounded = torch.is_autocast_enabled(plain[0].weight.device.type)  # the trainer rounds the factors, too
+        self.weight = join_weights(plain, sum(map(len, factors)) if is_rounded else 0)
+        if factors:
+            down, self.up = torch.cat(factors), torch.block_diag(*(_scaled_lora_up(*pair) for pair in pairs))
+            if is_rounded:
+                self.weight[-len(down) :], self.up = down, self.up.to(kind)
                 self.bias = None if self.bias is None else pad(self.bias, (0, len(down)))
             else:
-                self.weight, self.down, self.up = join_weights(plain), down.float(), up.float()
+                self.down = down
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the outputs of all layers side by side, shapes ``(N, D)`` to ``(N, E)``."""
@@ -79,18 +77,14 @@ class FusedLinear:
         if self.up is None:
             return y
         if self.down is None:
-            width = len(self.up)
-            return y[:, :width].addmm_(y[:, width:], self.up.T)
+            return y[:, : len(self.up)].addmm_(y[:, len(self.up) :], self.up.T)
         return (y + linear(linear(x.to(self.down.dtype), self.down), self.up)).to(y.dtype)
 
     def add_to_residual(self, residual: Tensor, x: Tensor) -> Tensor:
-        """Return the outputs on top of a residual stream, which is overwritten.
-
-        With an adapter the residual, which is longer than they are, is rounded once, after their sum.
-        """
+        """Return the outputs on top of a residual stream, which is overwritten."""
         if self.up is None and self.bias is None:
             return residual.addmm_(x, self.weight.T)
-        return residual.add_(self(x))
+        return residual.add_(self(x))  # not one product after the other, which would round the residual twice
 
 
 def _layer_bias(layer: Any) -> Tensor:

@@ -17,8 +17,8 @@ class GraphedForward(FusedForward):
     """A policy that continues contexts token by token, each token one replay of a recorded graph.
 
     A decoder of thirty layers launches some hundred operations a token, which takes longer than they do. A graph fixes
-    all shapes: attention reads a block of keys at a time, of which those that are not there yet are masked. The graph
-    draws, too, and writes what it has drawn where the next replay and the caller read it.
+    all shapes: attention reads a block of keys at a time, of which those that are not there yet are masked. It draws
+    the token, too, and writes it where the next replay reads it.
     """
 
     stop_interval: int = STOP_INTERVAL
@@ -51,10 +51,10 @@ class GraphedForward(FusedForward):
         """Write tokens and noise to where the graph reads them, or begin anew with other rows or another sampler."""
         if self.graph is None or draw is not self.draw:
             self.graph, self.draw = None, draw
-            shape, device = noise.shape[::-1], tokens.device
-            self.tokens, self.noise, self.step = tokens.clone(), noise.new_zeros(shape), tokens.new_zeros(1)
-            states = self.embedding.new_zeros(*shape, self.embedding.shape[1])
-            self.block = states, tokens.new_zeros(shape), torch.zeros(shape[0], 3, shape[1], device=device)
+            self.tokens, self.noise, self.step = tokens.clone(), noise.new_zeros(noise.shape[::-1]), tokens.new_zeros(1)
+            ids = torch.zeros_like(self.noise, dtype=torch.long)
+            facts = torch.zeros(len(ids), 3, len(tokens), device=tokens.device)
+            self.block = self.embedding.new_zeros(*ids.shape, self.embedding.shape[1]), ids, facts
         self.tokens.copy_(tokens)
         self.noise[: noise.shape[1]] = noise.T
         self.step.zero_()

@@ -111,8 +111,7 @@ class InProcessEngine(Decoder):
 def count_fitting_rows(policy: Policy, prompts: Sequence[int], completions: Sequence[int]) -> int:
     """Return the number of completions to decode at a time, in equal parts: all of them, or what a GPU's memory holds.
 
-    That follows from the bytes that this process has allocated, not from what others use, so that a repeated run cuts
-    its batches in the same places.
+    That follows from the bytes that this process has allocated, so that a repeated run cuts batches in the same places.
 
     Args:
         policy: Policy of any architecture; of one whose sizes are not known, all are decoded.
@@ -137,7 +136,7 @@ def find_free_bytes(device: torch.device) -> float:
     """Return the bytes that decoding may take on a GPU; elsewhere, infinity."""
     if device.type != "cuda":
         return inf
-    return max(0.0, MEMORY_SHARE * find_memory_share(device, 1)[0] - torch.cuda.memory_allocated(device))
+    return MEMORY_SHARE * find_memory_share(device, 1)[0] - torch.cuda.memory_allocated(device)
 
 
 def make_fused_forward(policy: Policy) -> FusedForward:
