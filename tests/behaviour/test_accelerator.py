@@ -12,8 +12,10 @@ from callbacks import StackWarning
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.dense.gae import GAE
 from callbacks.episode.grpo import GRPO
+from rlcredit.decoding import in_process
+from rlcredit.decoding.decoding_loop import TokenSampler
 from rlcredit.decoding.fused_forward import FusedForward
-from rlcredit.decoding.graphed_forward import GraphedForward
+from rlcredit.decoding.graphed_forward import STOP_INTERVAL, GraphedForward
 from rlcredit.decoding.in_process import InProcessEngine, has_matching_fused_forward
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.policy import Policy
@@ -109,6 +111,59 @@ def test_a_recorded_graph_is_the_pass_itself(dtype, tolerance):
             drawn = drawn if place < 70 else drawn[kept]
             expected, actual = (reader.append_tokens(drawn).float() for reader in (plain, graphed))
             assert (actual - expected).norm() <= tolerance * expected.norm(), place
+
+
+def read_two_prompts(policy, reader_type, room):
+    """Return a reader of two prompts of 16 tokens, with 16 rows each, and a sampler of the policy."""
+    ids = torch.randint(3, 100, (2, 16), generator=torch.Generator().manual_seed(0)).cuda()
+    reader = reader_type(policy)
+    reader.read_contexts(ids, torch.arange(2, device="cuda").repeat_interleave(16), room)
+    return reader, TokenSampler(policy.head, 0.7, policy.stop_ids)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_a_recorded_graph_draws_the_tokens_of_the_pass_itself(autocast):
+    policy = load_on_device(dtype="bfloat16" if autocast else "float32")
+    noise = torch.rand(32, 140, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).cuda()
+    tokens = torch.full((32,), 5, device="cuda")
+    with torch.no_grad(), policy.evaluation_mode(), torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+        (plain, draw), (graphed, _) = (read_two_prompts(policy, each, 140) for each in (FusedForward, GraphedForward))
+        for part in noise.split(STOP_INTERVAL, -1):  # 16 + 140 tokens: two blocks of keys
+            expected, actual = (reader.draw_tokens(draw, tokens, part) for reader in (plain, graphed))
+            same = (expected[1] == actual[1]).cumprod(0).bool()  # up to the first draw at the edge of two tokens
+            assert same.float().mean() > (0.5 if autocast else 0.95)
+            difference = (expected[2] - actual[2]).abs().amax(1)[same]
+            assert difference.max() < (0.3 if autocast else 1e-3)
+            tokens = expected[1][-1]
+            if not torch.equal(expected[1], actual[1]):
+                break  # from here on the caches are those of other tokens
+
+
+def test_nothing_waits_for_the_accelerator_between_two_looks_for_ended_rows():
+    policy = load_on_device(dtype="bfloat16")
+    noise = torch.rand(32, 3 * STOP_INTERVAL, dtype=torch.float64, device="cuda")
+    tokens = torch.full((32,), 5, device="cuda")
+    with torch.no_grad(), policy.evaluation_mode(), torch.autocast("cuda", torch.bfloat16):
+        reader, draw = read_two_prompts(policy, GraphedForward, 3 * STOP_INTERVAL)
+        reader.draw_tokens(draw, tokens, noise[:, :STOP_INTERVAL])  # records the graph
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            for start in (STOP_INTERVAL, 2 * STOP_INTERVAL):
+                reader.draw_tokens(draw, tokens, noise[:, start : start + STOP_INTERVAL])
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+
+def test_completions_are_the_same_in_as_many_parts_as_memory_asks_for(monkeypatch):
+    policy = load_on_device()
+    ids = policy.encode_questions(["12 + 7 =", "3 - 40 + 8 ="]).cuda()
+    request = (policy, ids, [0, 1], Sampling(32, 48))
+    whole = InProcessEngine().sample(*request, seed=0, step=0)
+    monkeypatch.setattr(in_process, "find_free_bytes", lambda device: 1e6)
+    cut = InProcessEngine().sample(*request, seed=0, step=0)
+    width = min(whole.mask.shape[1], cut.mask.shape[1])
+    same = (whole.completion_ids[:, :width] == cut.completion_ids[:, :width]).all(-1)
+    assert same.float().mean() >= 0.9
 
 
 @pytest.mark.parametrize("size", ["auto", 3])
