@@ -1,5 +1,6 @@
 import pytest
 import torch
+from small_policies import load_with_random_adapter
 
 from rlcredit.decoding import in_process
 from rlcredit.decoding.decoding_loop import TokenSampler
@@ -8,6 +9,7 @@ from rlcredit.decoding.graphed_forward import KEY_BLOCK, GraphedForward
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.noise import sampling_uniforms
 from rlcredit.decoding.token_filters import TokenFilter
+from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PADDING
 
 
@@ -83,6 +85,22 @@ def test_a_replay_draws_what_the_sampler_draws_from_the_pass_itself(policy):
     for expected, actual in zip(*drawn):
         torch.testing.assert_close(actual, expected, atol=2e-4, rtol=1e-4)
     assert reader.recorded == 2
+
+
+def test_a_replay_in_fewer_bits_is_the_pass_itself_with_other_rows_too():
+    policy = load_with_random_adapter(Policy(dtype="bfloat16"))
+    ids, rows = torch.randint(3, 100, (3, 32), generator=torch.Generator().manual_seed(0)), torch.arange(12) // 4
+    tokens = torch.randint(3, 100, (20, 12), generator=torch.Generator().manual_seed(1))
+    kept = torch.tensor([0, 7, 7, 3])
+    with torch.no_grad(), policy.evaluation_mode(), torch.autocast("cpu", torch.bfloat16):
+        states = []
+        for reader in (FusedForward(policy), ReplayedOnProcessor(policy)):
+            reader.read_contexts(ids, rows, 40)
+            states.append([reader.append_tokens(drawn) for drawn in tokens])
+            reader.keep_rows(kept)
+            states[-1] += [reader.append_tokens(drawn[kept]) for drawn in tokens]
+    for expected, actual in zip(*states):
+        assert (actual - expected).norm() <= 0.02 * expected.norm()
 
 
 class RarelyStoppedForward(FusedForward):
