@@ -134,10 +134,10 @@ def decode_rows(
     places = (rows + first_row).where(is_open, storage.discard_row)
     noise, limits, shortest, position = noise[rows], limits[rows], int(limits.min()), 0
     tokens, facts = draw(states, noise[:, 0])
-    drawn = states[None], tokens[None], facts[None]
+    block = states[None], tokens[None], facts[None]
     while True:
-        storage.add_tokens(*drawn)
-        tokens, position = drawn[1], position + len(drawn[1])
+        storage.add_tokens(*block)
+        tokens, position = block[1], position + len(block[1])
         is_open = is_open & ~draw.stops[tokens].any(0)
         if position >= shortest:
             is_open = is_open & (limits > position)
@@ -152,7 +152,7 @@ def decode_rows(
             noise, limits, tokens, places = noise[rows], limits[rows], tokens[rows], places[rows]
             is_open = torch.arange(len(rows), device=rows.device) < open_rows
             places = places.where(is_open, storage.discard_row)
-        drawn = reader.draw_tokens(draw, tokens, noise[:, position : position + reader.stop_interval])
+        block = reader.draw_tokens(draw, tokens, noise[:, position : position + reader.stop_interval])
 
 
 class TokenSampler:

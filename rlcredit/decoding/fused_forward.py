@@ -64,12 +64,13 @@ class FusedLinear:
         is_rounded = torch.is_autocast_enabled(plain[0].weight.device.type)  # the trainer rounds the factors, too
         self.weight = join_weights(plain, sum(map(len, factors)) if is_rounded else 0)
         if factors:
-            down, self.up = torch.cat(factors), torch.block_diag(*(_scaled_lora_up(*pair) for pair in pairs))
+            self.up = torch.block_diag(*(_scaled_lora_up(layer, base) for layer, base in pairs))
             if is_rounded:
-                self.weight[-len(down) :], self.up = down, self.up.to(kind)
-                self.bias = None if self.bias is None else pad(self.bias, (0, len(down)))
+                self.weight[len(self.up) :] = torch.cat(factors)
+                self.bias = None if self.bias is None else pad(self.bias, (0, len(self.weight) - len(self.up)))
+                self.up = self.up.to(kind)
             else:
-                self.down = down
+                self.down = torch.cat(factors)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the outputs of all layers side by side, shapes ``(N, D)`` to ``(N, E)``."""

@@ -107,7 +107,7 @@ class GraphedForward(FusedForward):
             return (states, *self.draw(states, self.noise.index_select(0, self.step)[0]))
 
     def _store_token(self, outputs: tuple[Tensor, ...]) -> None:
-        """Write what has been computed where others read it, and go on to the next token."""
+        """Keep states and draws in their storage, and go on to the next token."""
         for storage, output in zip(self.block, outputs, strict=False):
             storage.index_copy_(0, self.step, output[None])
         if self.draw is not None:

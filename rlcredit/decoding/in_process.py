@@ -120,8 +120,9 @@ def count_fitting_rows(policy: Policy, prompts: Sequence[int], completions: Sequ
 
     """
     (contexts, length), (rows, tokens) = prompts, completions
-    memory, shape = find_free_bytes(policy.device), parse_architecture(policy.lm.config.to_dict())
-    if shape is None or memory == inf:
+    memory = find_free_bytes(policy.device)
+    shape = parse_architecture(policy.lm.config.to_dict()) if memory < inf else None
+    if shape is None:
         return rows
     # Three tensors between the gated layers, and some smaller ones, while a context is read.
     read_numbers = 4 * shape.intermediate * length * contexts / rows
