@@ -1,6 +1,6 @@
 """The decoding loop: it continues contexts with given noise, for any source of hidden states."""
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor
@@ -18,20 +18,43 @@ MAX_OPEN_SHARE = 0.75
 """Finished rows leave once at most this share of the batch is unfinished; each time the cache is copied."""
 
 
-class DecodingForward(Protocol):
+class DecodingForward(ABC):
     """Reads contexts and continues them; see :class:`rlcredit.decoding.fused_forward.FusedForward`."""
 
+    stop_interval: int = 1
+    """Tokens after which one looks which rows have ended: an accelerator has to wait for that."""
+
+    @abstractmethod
     def read_contexts(self, prompt_ids: Tensor, context_numbers: Tensor, room: int) -> Tensor:
         """Read contexts; return the last hidden state of every row."""
-        ...
 
+    @abstractmethod
     def append_tokens(self, tokens: Tensor) -> Tensor:
-        """Take one more token in every row."""
-        ...
+        """Take one more token in every row; return the last hidden states."""
 
+    @abstractmethod
     def keep_rows(self, rows: Tensor) -> None:
         """Keep some rows."""
-        ...
+
+    def draw_tokens(self, draw: "TokenSampler", tokens: Tensor, noise: Tensor) -> tuple[Tensor, ...]:
+        """Take the last token of every row, shape ``(B,)``, and draw the N tokens that follow it.
+
+        Args:
+            draw: Sampler that chooses the tokens.
+            tokens: Last tokens, shape ``(B,)``.
+            noise: Uniforms, shape ``(B, N)``.
+
+        Returns:
+            Hidden states from which tokens were drawn, shape ``(N, B, D)``, the tokens, ``(N, B)``, and their
+            log-probability, entropy and sum of squares, ``(N, 3, B)``.
+
+        """
+        draws = []
+        for column in noise.unbind(-1):
+            states = self.append_tokens(tokens)
+            tokens, facts = draw(states, column)
+            draws.append((states[None], tokens[None], facts[None]))
+        return draws[0] if len(draws) == 1 else tuple(map(torch.cat, zip(*draws, strict=True)))
 
 
 class DrawnTokens:
@@ -45,45 +68,39 @@ class DrawnTokens:
     """
 
     def __init__(self, shape: tuple[int, int], device: torch.device, keeps_hidden: bool = False) -> None:
-        self.shape, self.device, self.keeps_hidden = shape, device, keeps_hidden
-        self.places: list[Tensor] = []
-        self.tokens: list[Tensor] = []
-        self.facts: list[Tensor] = []
-        self.hidden: list[Tensor] = []
+        self.discard_row, self.keeps_hidden = shape[0], keeps_hidden  # a row for what fills up a batch
+        self.ids = torch.zeros(shape[0] + 1, shape[1], dtype=torch.long, device=device)
+        self.facts = torch.zeros(3, *self.ids.shape, device=device)
+        self.hidden: Tensor | None = None
+        self.recent: list[tuple[Tensor, ...]] = []
 
-    def row_starts(self, rows: Tensor) -> Tensor:
-        """Return the start of the tokens of some rows, shape ``(N,)``."""
-        return rows * self.shape[1]
+    def add_tokens(self, states: Tensor, tokens: Tensor, facts: Tensor) -> None:
+        """Take what :meth:`DecodingForward.draw_tokens` has drawn."""
+        self.recent.append((tokens, facts, states) if self.keeps_hidden else (tokens, facts))
 
-    @property
-    def discard_start(self) -> int:
-        """A start after all others: tokens drawn in a finished row are dropped."""
-        return self.shape[0] * self.shape[1]
+    def write_rows(self, rows: Tensor, end: int) -> None:
+        """Write the tokens taken since the last call, up to a place, into rows of this storage, shape ``(N,)``."""
+        tokens, facts, *states = map(torch.cat, zip(*self.recent, strict=True))
+        part, self.recent = slice(end - len(tokens), end), []
+        self.ids[:, part].index_copy_(0, rows, tokens.T)
+        self.facts[..., part].index_copy_(1, rows, facts.permute(1, 2, 0))
+        for block in states:
+            if self.hidden is None:
+                self.hidden = block.new_zeros(*self.ids.shape, block.shape[-1])
+            self.hidden[:, part].index_copy_(0, rows, block.transpose(0, 1))
 
-    def store_tokens(self, places: Tensor, states: Tensor, tokens: Tensor, *facts: Tensor) -> None:
-        """Keep tokens with log-probability, entropy and sum of squares, all ``(N,)``; ``states`` are ``(N, D)``."""
-        if self.keeps_hidden:
-            self.hidden.append(states)
-        self.places.append(places)
-        self.tokens.append(tokens)
-        self.facts.append(torch.stack(facts))
-
-    def to_samples(self, stops: Tensor) -> Samples:
-        """Return all tokens; ``stops`` is true at the tokens that end a completion, shape ``(V,)``."""
-        size = self.discard_start
-        places, tokens = torch.cat(self.places).clamp(max=size), torch.cat(self.tokens)
-        ids = torch.zeros(size + 1, dtype=torch.long, device=self.device).index_copy_(0, places, tokens)
-        ids = ids[:size].view(self.shape)
-        mask = torch.zeros(size + 1, dtype=torch.bool, device=self.device).index_fill_(0, places, True)
-        mask = mask[:size].view(self.shape)
-        facts = torch.zeros(3, size + 1, device=self.device).index_copy_(1, places, torch.cat(self.facts, -1))
-        last_tokens, width = ids.gather(1, mask.sum(-1, keepdim=True) - 1).squeeze(-1), int(mask.any(0).sum())
-        logprobs, entropy, squares = facts[:, :size].view(3, *self.shape)[:, :, :width]
-        samples = Samples(ids[:, :width], mask[:, :width], logprobs, ~stops[last_tokens], entropy, squares)
-        if self.keeps_hidden:
-            drawn_from = torch.cat(self.hidden)
-            states = drawn_from.new_zeros(size + 1, drawn_from.shape[1]).index_copy_(0, places, drawn_from)
-            samples.hidden = states[:size].view(*self.shape, -1)[:, :width]
+    def to_samples(self, stops: Tensor, limits: Tensor) -> Samples:
+        """Return all tokens up to the first of ``stops``, shape ``(V,)``, or the limit of each row, ``(B,)``."""
+        ids = self.ids[:-1]
+        is_last = stops[ids] | (limits[:, None] <= torch.arange(1, ids.shape[1] + 1, device=ids.device))
+        mask = is_last.cumsum(-1) <= is_last
+        lengths = mask.sum(-1)
+        is_cut, width = ~stops[ids.gather(1, lengths[:, None] - 1).squeeze(-1)], int(lengths.max())
+        mask = mask[:, :width]
+        logprobs, entropy, squares = self.facts[:, :-1, :width].where(mask, 0)
+        samples = Samples(ids[:, :width].where(mask, 0), mask, logprobs, is_cut, entropy, squares)
+        if self.hidden is not None:
+            samples.hidden = self.hidden[:-1, :width].masked_fill_(~mask[..., None], 0)
         return samples
 
 
@@ -113,29 +130,29 @@ def decode_rows(
     contexts, context_of = torch.unique(context_numbers, return_inverse=True)
     rows = _fill_up_rows(torch.arange(len(context_numbers), device=context_numbers.device))
     states = reader.read_contexts(prompt_ids[contexts], context_of[rows], noise.shape[1])
-    alive = torch.arange(len(rows), device=context_numbers.device) < len(context_numbers)
-    starts = storage.row_starts(rows + first_row).where(alive, storage.discard_start)
-    noise, limits, shortest = noise[rows], limits[rows], int(limits.min())
-    for position in range(noise.shape[1]):
-        tokens, *facts = draw(states, noise[:, position])
-        storage.store_tokens(starts + position, states, tokens, *facts)
-        is_finished = draw.stops[tokens] if position + 1 < shortest else draw.stops[tokens] | (limits <= position + 1)
-        alive = alive & ~is_finished
-        open_rows = int(alive.sum())
+    is_open = torch.arange(len(rows), device=context_numbers.device) < len(context_numbers)
+    places = (rows + first_row).where(is_open, storage.discard_row)
+    noise, limits, shortest, position = noise[rows], limits[rows], int(limits.min()), 0
+    tokens, facts = draw(states, noise[:, 0])
+    block = states[None], tokens[None], facts[None]
+    while True:
+        storage.add_tokens(*block)
+        tokens, position = block[1], position + len(block[1])
+        is_open = is_open & ~draw.stops[tokens].any(0)
+        if position >= shortest:
+            is_open = is_open & (limits > position)
+        tokens, open_rows = tokens[-1], int(is_open.sum())
         if not open_rows:
+            storage.write_rows(places, position)
             return
-        if open_rows + (-open_rows % ROW_MULTIPLE) <= MAX_OPEN_SHARE * len(alive):
-            row_numbers = _fill_up_rows(alive.nonzero().squeeze(-1))
-            reader.keep_rows(row_numbers)
-            noise, limits, starts, tokens = (
-                noise[row_numbers],
-                limits[row_numbers],
-                starts[row_numbers],
-                tokens[row_numbers],
-            )
-            alive = torch.arange(len(row_numbers), device=context_numbers.device) < open_rows
-        starts = starts.where(alive, storage.discard_start)
-        states = reader.append_tokens(tokens)
+        if open_rows + (-open_rows % ROW_MULTIPLE) <= MAX_OPEN_SHARE * len(is_open):
+            storage.write_rows(places, position)
+            rows = _fill_up_rows(is_open.nonzero().squeeze(-1))
+            reader.keep_rows(rows)
+            noise, limits, tokens, places = noise[rows], limits[rows], tokens[rows], places[rows]
+            is_open = torch.arange(len(rows), device=rows.device) < open_rows
+            places = places.where(is_open, storage.discard_row)
+        block = reader.draw_tokens(draw, tokens, noise[:, position : position + reader.stop_interval])
 
 
 class TokenSampler:
@@ -155,8 +172,8 @@ class TokenSampler:
         self.head, self.temperature, self.token_filter = head, temperature, token_filter
         self.stops = torch.zeros(len(head), dtype=torch.bool, device=head.device).index_fill_(0, stop_ids, True)
 
-    def __call__(self, states: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return token, log-probability, entropy and sum of squared probabilities, all ``(N,)``.
+    def __call__(self, states: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return tokens, shape ``(N,)``, and their log-probability, entropy and sum of squares, ``(3, N)``.
 
         Args:
             states: Last hidden states, shape ``(N, D)``.
@@ -166,11 +183,10 @@ class TokenSampler:
         log_p = tempered_logits(states, self.head, self.temperature).log_softmax(-1)
         probabilities = log_p.exp()
         tokens = inverse_cdf(probabilities if self.token_filter is None else self.token_filter(probabilities), noise)
-        logprobs, squares = (
-            log_p.gather(1, tokens[:, None]).squeeze(1),
-            torch.linalg.vecdot(probabilities, probabilities),
-        )
-        return tokens, logprobs, -torch.linalg.vecdot(probabilities, log_p), squares
+        logprobs = log_p.gather(1, tokens[:, None]).squeeze(1)
+        # Not `vecdot`, which rounds its factors under autocast.
+        squares, entropy = ((probabilities * factor).sum(-1) for factor in (probabilities, log_p))
+        return tokens, torch.stack([logprobs, -entropy, squares])
 
 
 def _fill_up_rows(rows: Tensor) -> Tensor:

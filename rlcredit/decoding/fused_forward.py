@@ -5,9 +5,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
+from torch.nn.functional import embedding, linear, pad, rms_norm, scaled_dot_product_attention, silu
 
+from rlcredit.decoding.decoding_loop import DecodingForward
 from rlcredit.decoding.key_value_cache import KernelCache, KeyValueCache, MatmulCache
+from rlcredit.policy.joined_weights import join_weights
 from rlcredit.policy.policy import Policy
 
 FUSED_KINDS = ("llama", "qwen2", "qwen3")
@@ -38,51 +40,52 @@ class FusedLinear:
     """Linear layers with the same input, computed as one product with their adapters.
 
     In float32 the adapters are added into the weights. In fewer bits the sums would round to another policy: there the
-    frozen weights stay as they are, and the low-rank factors of all layers are one product each.
+    frozen weights stay as they are, and so do the low-rank factors, the first of which lie below the weights.
 
     Args:
-        layers: Linear layers, plain or adapted by PEFT.
+        layers: Linear layers, plain or adapted by PEFT; these products are theirs until their adapters change.
         norm: Factors by which their input is scaled, channel by channel, shape ``(D,)``; nothing is scaled if None.
+            Where :attr:`norm` is not None, the caller does it.
 
     """
 
     def __init__(self, layers: Sequence[Any], norm: Tensor | None = None) -> None:
         plain = [getattr(layer, "base_layer", layer) for layer in layers]
-        lora_layers = [layer for layer, base in zip(layers, plain, strict=True) if layer is not base]
-        self.weights = [layer.weight.detach() for layer in plain]
-        self.bias = None
+        pairs, kind = list(zip(layers, plain, strict=True)), plain[0].weight.dtype
+        self.down = self.up = self.bias = None
+        self.norm = None if norm is None else norm.detach()
         if any(layer.bias is not None for layer in plain):
             self.bias = torch.cat([_layer_bias(layer) for layer in plain])
-        self.down = self.up = None
-        self.norm = norm
-        if self.weights[0].dtype == torch.float32:
-            sums = torch.cat([_merged_weight(layer, base) for layer, base in zip(layers, plain, strict=True)])
-            self.weights, self.norm = [sums if norm is None else sums * norm.detach()], None
-        elif lora_layers:
-            # The trainer's autocast rounds the factors, too.
-            dtype = self.weights[0].dtype if torch.is_autocast_enabled(self.weights[0].device.type) else torch.float32
-            self.down = torch.cat([layer.lora_A["default"].weight.detach() for layer in lora_layers]).to(dtype)
-            self.up = torch.block_diag(
-                *(_scaled_lora_up(layer, base) for layer, base in zip(layers, plain, strict=True))
-            ).to(dtype)
+        if kind == torch.float32:
+            sums = torch.cat([_merged_weight(layer, base) for layer, base in pairs])
+            self.weight, self.norm = sums if self.norm is None else sums * self.norm, None
+            return
+        factors = [layer.lora_A["default"].weight.detach() for layer, base in pairs if layer is not base]
+        is_rounded = torch.is_autocast_enabled(plain[0].weight.device.type)  # the trainer rounds the factors, too
+        self.weight = join_weights(plain, sum(map(len, factors)) if is_rounded else 0)
+        if factors:
+            self.up = torch.block_diag(*(_scaled_lora_up(layer, base) for layer, base in pairs))
+            if is_rounded:
+                self.weight[len(self.up) :] = torch.cat(factors)
+                self.bias = None if self.bias is None else pad(self.bias, (0, len(self.weight) - len(self.up)))
+                self.up = self.up.to(kind)
+            else:
+                self.down = torch.cat(factors)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the outputs of all layers side by side, shapes ``(N, D)`` to ``(N, E)``."""
-        x = x if self.norm is None else x * self.norm
-        if len(self.weights) == 1:
-            y = linear(x, self.weights[0], self.bias)
-        else:
-            y = torch.cat([linear(x, weight) for weight in self.weights], -1)
-            y = y if self.bias is None else y + self.bias
-        if self.down is None or self.up is None:
+        y = linear(x, self.weight, self.bias)
+        if self.up is None:
             return y
+        if self.down is None:
+            return y[:, : len(self.up)].addmm_(y[:, len(self.up) :], self.up.T)
         return (y + linear(linear(x.to(self.down.dtype), self.down), self.up)).to(y.dtype)
 
     def add_to_residual(self, residual: Tensor, x: Tensor) -> Tensor:
         """Return the outputs on top of a residual stream, which is overwritten."""
-        if self.down is None and self.bias is None and len(self.weights) == 1:
-            return residual.addmm_(x, self.weights[0].T)
-        return residual.add_(self(x))
+        if self.up is None and self.bias is None:
+            return residual.addmm_(x, self.weight.T)
+        return residual.add_(self(x))  # not one product after the other, which would round the residual twice
 
 
 def _layer_bias(layer: Any) -> Tensor:
@@ -125,29 +128,31 @@ class FusedLayer:
 
     def project_qkv(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries, shape ``(N, Q, H)``, and keys and values, ``(N, 2, K, H)``, of tokens ``(N, D)``."""
-        qkv = self.qkv(_unscaled_rms_norm(x, self.eps)).view(len(x), -1, self.width)
+        qkv = self.qkv(_rms_norm(x, self.eps, self.qkv.norm)).view(len(x), -1, self.width)
         qk = qkv[:, : self.queries + self.keys]
-        norms = qk if self.norm is None else _unscaled_rms_norm(qk, self.eps) * self.norm
-        torch.addcmul(norms * cos, norms.roll(self.width // 2, -1), sin, out=qk)
+        norms = qk if self.norm is None else _rms_norm(qk, self.eps) * self.norm
+        halves = norms.chunk(2, -1)  # joined by `cat`, for `roll` copies what does not lie densely before it moves it
+        torch.addcmul(norms * cos, torch.cat(halves[::-1], -1), sin, out=qk)
         return qk[:, : self.queries], qkv[:, self.queries :].view(len(x), 2, self.keys, self.width)
 
     def finish_layer(self, x: Tensor, attention: Tensor) -> Tensor:
         """Return the residual stream behind the layer, shape ``(N, D)``, from the output of attention."""
         x = self.out.add_to_residual(x, attention)
-        gate, values = self.gate_up(_unscaled_rms_norm(x, self.eps)).chunk(2, -1)
+        gate, values = self.gate_up(_rms_norm(x, self.eps, self.gate_up.norm)).chunk(2, -1)
         return self.down.add_to_residual(x, silu(gate).mul_(values))
 
 
-def _unscaled_rms_norm(x: Tensor, eps: float) -> Tensor:
-    r"""Return :math:`x / \sqrt{\mathrm{mean}(x^2) + \epsilon}` over the last dimension."""
+def _rms_norm(x: Tensor, eps: float, scale: Tensor | None = None) -> Tensor:
+    r"""Return :math:`x / \sqrt{\mathrm{mean}(x^2) + \epsilon}` over the last dimension, times a scale."""
     if x.dtype != torch.float32:
-        return rms_norm(x, x.shape[-1:], None, eps)
+        return rms_norm(x, x.shape[-1:], scale, eps)
     size = x.shape[-1]
     length = torch.linalg.vector_norm(x, dim=-1, keepdim=True).mul_(size**-0.5)
-    return x / torch.hypot(length, x.new_full((), eps**0.5))
+    directions = x / torch.hypot(length, x.new_full((), eps**0.5))
+    return directions if scale is None else directions * scale
 
 
-class FusedForward:
+class FusedForward(DecodingForward):
     """A policy that has read some contexts and continues them token by token.
 
     Args:
@@ -193,11 +198,11 @@ class FusedForward:
             groups = layer.queries > layer.keys
             attention = scaled_dot_product_attention(queries, *kv, attention_bias, scale=layer.scale, enable_gqa=groups)
             x = layer.finish_layer(x, attention.transpose(1, 2).reshape(len(x), -1))
-            self.cache.append(self._cache_type(kv[0], kv[1], context_numbers, room))
+            self.cache.append(self._cache_type(kv, context_numbers, room))
         self.column, self.places = length, places[:, -1][context_numbers] + 1
         self.bias = x.new_zeros(len(context_numbers), self.layers[0].keys, 1, length + room)
         self.bias[..., :length] = bias[context_numbers][:, None, None]
-        return (_unscaled_rms_norm(x.view(*prompt_ids.shape, -1)[:, -1], self.eps) * self.norm)[context_numbers]
+        return _rms_norm(x.view(*prompt_ids.shape, -1)[:, -1], self.eps, self.norm)[context_numbers]
 
     def append_tokens(self, tokens: Tensor) -> Tensor:
         """Take one more token in every row, shape ``(B,)``; return the last hidden states, shape ``(B, D)``."""
@@ -222,10 +227,10 @@ class FusedForward:
             queries, kv = layer.project_qkv(x, cos, sin)
             cache.write_token(kv, column)
             x = layer.finish_layer(x, cache.attend(queries, bias, layer.scale))
-        return _unscaled_rms_norm(x, self.eps) * self.norm
+        return _rms_norm(x, self.eps, self.norm)
 
     @property
-    def _cache_type(self) -> type[MatmulCache | KernelCache]:
+    def _cache_type(self) -> type[KeyValueCache]:
         return MatmulCache if self.embedding.dtype == torch.float32 else KernelCache
 
     def keep_rows(self, rows: Tensor) -> None:

@@ -1,26 +1,29 @@
 """The default engine: decode with the training weights, in this process."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import ceil, inf
 
 import torch
 from torch import Tensor
 
 from rlcredit.base.messages import warn_once
 from rlcredit.config.allowed_values import MAX_THREADS
-from rlcredit.decoding.decoding_loop import DecodingForward, DrawnTokens, TokenSampler, decode_rows
+from rlcredit.decoding.decoding_loop import ROW_MULTIPLE, DecodingForward, DrawnTokens, TokenSampler, decode_rows
 from rlcredit.decoding.engine import Decoder
 from rlcredit.decoding.fused_forward import FusedForward, find_fusion_obstacle
-from rlcredit.decoding.graphed_forward import GraphedForward
+from rlcredit.decoding.graphed_forward import KEY_BLOCK, GraphedForward
 from rlcredit.decoding.sampling import Samples
 from rlcredit.decoding.token_filters import TokenFilter
 from rlcredit.decoding.transformers_forward import TransformersForward
+from rlcredit.policy.architecture import parse_architecture
+from rlcredit.policy.memory import DRAWN_LOGIT_BYTES, find_memory_share
+from rlcredit.policy.packed_forward import MAX_STATE_ERROR
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PADDING
 
-MAX_STATE_ERROR = {torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
-"""How far hidden states of both paths may lie apart, as a share of their norm. The embedded policy shows 5e-7 in
-float32 and 0.01 in bfloat16."""
+MEMORY_SHARE = 0.8
+"""Share of a GPU's memory that decoding fills; the rest is for fragments, copies of a layer and the libraries."""
 
 
 class InProcessEngine(Decoder):
@@ -31,8 +34,9 @@ class InProcessEngine(Decoder):
     one line says so.
 
     Args:
-        decode_batch_size: Completions decoded at a time; if None, all those of a batch, and as many for the oracle. It
-            changes memory and speed only: a small policy answers the oracle several times faster with 512.
+        decode_batch_size: Completions decoded at a time; if None, all those of a batch, and as many for the oracle, or
+            on a GPU as many of them as memory holds. It changes memory and speed only: a small policy answers the
+            oracle several times faster with 512.
         threads: CPU threads while decoding; as many as the run has if None. With one, completions and their
             log-probabilities are the same bit for bit whatever is decoded beside them. With more, attention rounds
             differently in different threads; a small model, whose tensors are too small to share, is no faster for it.
@@ -76,7 +80,8 @@ class InProcessEngine(Decoder):
         limits, storage = limits.to(device), DrawnTokens(shape, device, keeps_hidden)
         draw = TokenSampler(policy.head, temperature, policy.stop_ids, token_filter)
         with policy.evaluation_mode(), _limit_threads(self.threads), contextlib.ExitStack() as merge_context:
-            reader, size = self._choose_forward(policy), self.decode_batch_size or shape[0]
+            reader = self._choose_forward(policy)
+            size = self.decode_batch_size or count_fitting_rows(policy, prompt_ids.shape, shape)
             if self.merge and isinstance(reader, TransformersForward):
                 merge_context.enter_context(policy.merge_adapter())
             for first_row in range(0, shape[0], size):
@@ -84,7 +89,7 @@ class InProcessEngine(Decoder):
                 decode_rows(
                     reader, draw, prompt_ids, context_numbers[part], noise[part], limits[part], storage, first_row
                 )
-        return storage.to_samples(draw.stops)
+        return storage.to_samples(draw.stops, limits)
 
     def _choose_forward(self, policy: Policy) -> DecodingForward:
         if not self.fused:
@@ -98,6 +103,38 @@ class InProcessEngine(Decoder):
             reason = "what the fused forward computes differs from the model's own"
         warn_once(f"{policy.path} is decoded by its own forward pass, at a fraction of the speed: {reason}.")
         return TransformersForward(policy)
+
+
+def count_fitting_rows(policy: Policy, prompts: Sequence[int], completions: Sequence[int]) -> int:
+    """Return the number of completions to decode at a time, in equal parts: all of them, or what a GPU's memory holds.
+
+    That follows from the bytes that this process has allocated, so that a repeated run cuts batches in the same places.
+
+    Args:
+        policy: Policy of any architecture; of one whose sizes are not known, all are decoded.
+        prompts: Shape of the contexts, ``(P, L)``.
+        completions: Shape of the completions, ``(B, T)``.
+
+    """
+    (contexts, length), (rows, tokens) = prompts, completions
+    memory = find_free_bytes(policy.device)
+    shape = parse_architecture(policy.lm.config.to_dict()) if memory < inf else None
+    if shape is None:
+        return rows
+    # Three tensors between the gated layers, and some smaller ones, while a context is read.
+    read_numbers = 4 * shape.intermediate * length * contexts / rows
+    kept_numbers = 2 * shape.layers * shape.key_width * (length + tokens + KEY_BLOCK)
+    # The first token is drawn outside the graph, which has memory of its own.
+    row_bytes = policy.head.element_size() * (read_numbers + kept_numbers) + 2 * DRAWN_LOGIT_BYTES * shape.vocabulary
+    parts = ceil(rows / max(1, memory // row_bytes))
+    return ceil(rows / parts / ROW_MULTIPLE) * ROW_MULTIPLE
+
+
+def find_free_bytes(device: torch.device) -> float:
+    """Return the bytes that decoding may take on a GPU; elsewhere, infinity."""
+    if device.type != "cuda":
+        return inf
+    return MEMORY_SHARE * find_memory_share(device, 1)[0] - torch.cuda.memory_allocated(device)
 
 
 def make_fused_forward(policy: Policy) -> FusedForward:

@@ -5,10 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlcredit.decoding.decoding_loop import DecodingForward
 from rlcredit.policy.policy import Policy
 
 
-class TransformersForward:
+class TransformersForward(DecodingForward):
     """A policy that has read some contexts and continues them token by token.
 
     Args:

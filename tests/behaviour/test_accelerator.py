@@ -12,10 +12,13 @@ from callbacks import StackWarning
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.dense.gae import GAE
 from callbacks.episode.grpo import GRPO
+from rlcredit.decoding import in_process
+from rlcredit.decoding.decoding_loop import TokenSampler
 from rlcredit.decoding.fused_forward import FusedForward
-from rlcredit.decoding.graphed_forward import GraphedForward
+from rlcredit.decoding.graphed_forward import STOP_INTERVAL, GraphedForward
 from rlcredit.decoding.in_process import InProcessEngine, has_matching_fused_forward
 from rlcredit.decoding.sampling import Sampling
+from rlcredit.policy.packed_forward import find_packed_forward
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PADDING
 from tests.contracts.test_conditions import condition
@@ -111,6 +114,59 @@ def test_a_recorded_graph_is_the_pass_itself(dtype, tolerance):
             assert (actual - expected).norm() <= tolerance * expected.norm(), place
 
 
+def read_two_prompts(policy, reader_type, room):
+    """Return a reader of two prompts of 16 tokens, with 16 rows each, and a sampler of the policy."""
+    ids = torch.randint(3, 100, (2, 16), generator=torch.Generator().manual_seed(0)).cuda()
+    reader = reader_type(policy)
+    reader.read_contexts(ids, torch.arange(2, device="cuda").repeat_interleave(16), room)
+    return reader, TokenSampler(policy.head, 0.7, policy.stop_ids)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_a_recorded_graph_draws_the_tokens_of_the_pass_itself(autocast):
+    policy = load_on_device(dtype="bfloat16" if autocast else "float32")
+    noise = torch.rand(32, 140, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).cuda()
+    tokens = torch.full((32,), 5, device="cuda")
+    with torch.no_grad(), policy.evaluation_mode(), torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+        (plain, draw), (graphed, _) = (read_two_prompts(policy, each, 140) for each in (FusedForward, GraphedForward))
+        for part in noise.split(STOP_INTERVAL, -1):  # 16 + 140 tokens: two blocks of keys
+            expected, actual = (reader.draw_tokens(draw, tokens, part) for reader in (plain, graphed))
+            same = (expected[1] == actual[1]).cumprod(0).bool()  # up to the first draw at the edge of two tokens
+            assert same.float().mean() > (0.5 if autocast else 0.95)
+            difference = (expected[2] - actual[2]).abs().amax(1)[same]
+            assert difference.max() < (0.3 if autocast else 1e-3)
+            tokens = expected[1][-1]
+            if not torch.equal(expected[1], actual[1]):
+                break  # from here on the caches are those of other tokens
+
+
+def test_nothing_waits_for_the_accelerator_between_two_looks_for_ended_rows():
+    policy = load_on_device(dtype="bfloat16")
+    noise = torch.rand(32, 3 * STOP_INTERVAL, dtype=torch.float64, device="cuda")
+    tokens = torch.full((32,), 5, device="cuda")
+    with torch.no_grad(), policy.evaluation_mode(), torch.autocast("cuda", torch.bfloat16):
+        reader, draw = read_two_prompts(policy, GraphedForward, 3 * STOP_INTERVAL)
+        reader.draw_tokens(draw, tokens, noise[:, :STOP_INTERVAL])  # records the graph
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            for start in (STOP_INTERVAL, 2 * STOP_INTERVAL):
+                reader.draw_tokens(draw, tokens, noise[:, start : start + STOP_INTERVAL])
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+
+def test_completions_are_the_same_in_as_many_parts_as_memory_asks_for(monkeypatch):
+    policy = load_on_device()
+    ids = policy.encode_questions(["12 + 7 =", "3 - 40 + 8 ="]).cuda()
+    request = (policy, ids, [0, 1], Sampling(32, 48))
+    whole = InProcessEngine().sample(*request, seed=0, step=0)
+    monkeypatch.setattr(in_process, "find_free_bytes", lambda device: 1e6)
+    cut = InProcessEngine().sample(*request, seed=0, step=0)
+    width = min(whole.mask.shape[1], cut.mask.shape[1])
+    same = (whole.completion_ids[:, :width] == cut.completion_ids[:, :width]).all(-1)
+    assert same.float().mean() >= 0.9
+
+
 @pytest.mark.parametrize("size", [120, 400])
 def test_micro_batches_change_no_gradient_but_by_rounding(size, fit):
     whole, cut = (fit(steps=1, micro_batch_tokens=each, **CUDA) for each in ("auto", size))
@@ -137,3 +193,45 @@ def test_half_precision_stays_near_the_policy_that_sampled(fit):
     policy = Policy(dtype="bfloat16")
     run = fit(steps=3, policy=policy, precision="bf16-mixed", **CUDA)
     assert all(abs(step["train/kl_sampler"]) < 0.2 for step in run.history)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-3), ("bfloat16", 5e-2)])
+def test_an_update_without_padding_is_the_models_own_on_an_accelerator(dtype, tolerance):
+    policy, gradients = load_on_device(dtype=dtype), {}
+    noise = torch.Generator().manual_seed(3)
+    prompts, completions = (
+        policy.encode_questions(["12 + 7 =", "3 - 4 ="]),
+        torch.randint(3, 99, (8, 20), generator=noise),
+    )
+    prompts, lengths = prompts.repeat_interleave(4, 0), torch.tensor([20, 3, 1, 9, 20, 15, 6, 2])
+    mask, weights = torch.arange(20) < lengths[:, None], [w for w in policy.parameters() if w.requires_grad]
+    shares = torch.linspace(-1, 1, int(lengths.sum()), device="cuda")
+    with torch.autocast("cuda", torch.bfloat16, enabled=dtype == "bfloat16"):
+        packed = find_packed_forward(policy)
+        assert packed is not None
+        for name in ("own", "packed"):
+            if name == "own":
+                logprobs = policy.score_prompts(prompts.cuda(), completions.cuda(), 0.7).logprobs[mask.cuda()]
+            else:
+                states, layout = packed.read_rows(prompts, completions, lengths, 1)
+                logprobs = policy.score_states(states, layout.targets, 0.7).logprobs
+            parts = torch.autograd.grad((logprobs * shares).sum(), weights)
+            gradients[name] = torch.cat([part.flatten().float() for part in parts])
+    assert (gradients["packed"] - gradients["own"]).norm() <= tolerance * gradients["own"].norm()
+
+
+def test_nothing_waits_for_the_accelerator_while_parts_are_scored_and_differentiated():
+    policy = load_on_device(dtype="bfloat16")
+    prompts = policy.encode_questions(["12 + 7 ="] * 4)
+    rows = (prompts, torch.randint(3, 99, (4, 20)), torch.tensor([20, 3, 1, 9]))
+    weights = [weight for weight in policy.parameters() if weight.requires_grad]
+    with torch.autocast("cuda", torch.bfloat16):
+        packed = find_packed_forward(policy)
+        for mode in ("default", "error"):  # the first time libraries prepare themselves
+            torch.cuda.set_sync_debug_mode(mode)
+            try:
+                states, layout = packed.read_rows(*rows, 1)
+                logprobs = policy.score_states(states, layout.targets, 0.7, keeps_entropy=False).logprobs
+                torch.autograd.grad(logprobs.sum(), weights)
+            finally:
+                torch.cuda.set_sync_debug_mode("default")

@@ -1,5 +1,7 @@
 """The forward pass of few operations is that of the model, whatever the model has of its own."""
 
+import copy
+
 import pytest
 import torch
 from small_policies import save_as_policy
@@ -7,8 +9,10 @@ from torch.testing import assert_close
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, Qwen2Config, Qwen3Config
 
 from rlcredit.base import messages
+from rlcredit.decoding.fused_forward import FusedForward
 from rlcredit.decoding.in_process import InProcessEngine, has_matching_fused_forward
 from rlcredit.decoding.sampling import Sampling
+from rlcredit.decoding.transformers_forward import TransformersForward
 from rlcredit.policy.policy import LoRA, Policy
 
 SMALL = {"vocab_size": 384, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "eos_token_id": 2}
@@ -101,6 +105,25 @@ def test_in_fewer_bits_the_weights_are_not_merged_and_the_policy_is_the_same(tmp
     assert same.float().mean() > 0.1
     assert (found.logprobs - expected.logprobs)[same].abs().mean() < 0.05
     assert all(torch.equal(weight, before[name]) for name, weight in policy.named_parameters())
+
+
+@pytest.mark.parametrize("autocast", [True, False])
+@pytest.mark.parametrize("name", ["llama, biases everywhere", "qwen3, wide heads"])
+def test_fewer_bits_are_as_near_to_float32_as_the_models_own(name, autocast, tmp_path):
+    policy = random(MODELS[name], tmp_path, dtype="bfloat16", lora=LoRA(4, targets=["q_proj", "o_proj", "up_proj"]))
+    exact = copy.deepcopy(policy)
+    exact.lm.float()
+    ids = torch.randint(3, 380, (8, 24), generator=torch.Generator().manual_seed(0))
+
+    def read_states(reader):
+        states = [reader.read_contexts(ids[:, :16], torch.arange(8), 8)]
+        return torch.cat(states + [reader.append_tokens(tokens) for tokens in ids[:, 16:].T]).float()
+
+    with torch.no_grad():
+        expected = read_states(FusedForward(exact))
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            errors = [(read_states(kind(policy)) - expected).norm() for kind in (FusedForward, TransformersForward)]
+    assert 0 < errors[0] < 1.1 * errors[1] < 0.05 * expected.norm()
 
 
 @pytest.mark.filterwarnings("ignore:fan_in_fan_out is set to False")  # which PEFT then sets

@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding import in_process
+from rlcredit.decoding.in_process import InProcessEngine, count_fitting_rows
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.policy import Policy
 
@@ -23,6 +24,22 @@ def samples(policy, prompt_ids):
 def test_completions_do_not_depend_on_the_decode_batch_bit_for_bit(policy, prompt_ids, samples, decode_batch_size):
     engine = InProcessEngine(decode_batch_size)
     again = engine.sample(policy, prompt_ids, [0, 1, 2, 3], Sampling(completions=8), seed=0, step=0)
+    for name in FIELDS:
+        assert torch.equal(getattr(again, name), getattr(samples, name)), name
+
+
+@pytest.mark.parametrize(("free_bytes", "expected"), [(float("inf"), 250), (1e9, 256), (20e6, 128), (7e6, 64), (0, 16)])
+def test_a_batch_is_cut_into_equal_parts_that_memory_holds(policy, free_bytes, expected, monkeypatch):
+    monkeypatch.setattr(in_process, "find_free_bytes", lambda device: free_bytes)
+    # Keys and values of a row, 3 layers x 2 x 32 numbers of 4 bytes for each of 16 + 4 + 128 tokens: 114 kB.
+    # Its logits, twice 384 x 20 bytes, and its share of reading 8 contexts: 17 kB. 20 MB hold 153 rows, 7 MB hold 53.
+    rows = count_fitting_rows(policy, (8, 16), (250, 4))
+    assert rows == expected
+
+
+def test_completions_cut_for_memory_are_the_same_bit_for_bit(policy, prompt_ids, samples, monkeypatch):
+    monkeypatch.setattr(in_process, "find_free_bytes", lambda device: 1e6)
+    again = InProcessEngine().sample(policy, prompt_ids, [0, 1, 2, 3], Sampling(completions=8), seed=0, step=0)
     for name in FIELDS:
         assert torch.equal(getattr(again, name), getattr(samples, name)), name
 
