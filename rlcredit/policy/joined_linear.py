@@ -41,8 +41,8 @@ class JoinedLinear:
         """Factors A of all adapted layers, then factors B; none while the adapter is disabled."""
         if not self.adapted or self.adapted[0].disable_adapters:
             return []
-        downs = [layer.lora_A["default"].weight for layer in self.adapted]
-        return [*downs, *(layer.lora_B["default"].weight for layer in self.adapted)]
+        factors_a = [layer.lora_A["default"].weight for layer in self.adapted]
+        return [*factors_a, *(layer.lora_B["default"].weight for layer in self.adapted)]
 
     @property
     def scale(self) -> float:
@@ -79,35 +79,37 @@ class _AdaptedProduct(Function):
         y = x @ weight.T if start is None else torch.addmm(start, x, weight.T)
         if residual is not None and linear.bias is not None:
             y += linear.bias
-        ctx.linear, ctx.has_residual, hidden = linear, residual is not None, None
+        ctx.linear, ctx.has_residual, product = linear, residual is not None, None
         if factors:
-            hidden = _scaled_product(x.to(factors[0].dtype), _join(factors[:count]).T, linear.scale)
-            for part, up, inner in zip(
-                _split_columns(y, linear), factors[count:], hidden.chunk(count, -1), strict=True
+            product = _scaled_product(x.to(factors[0].dtype), _join_factors(factors[:count]).T, linear.scale)
+            for part, factor_b, part_product in zip(
+                _split_columns(y, linear), factors[count:], product.chunk(count, -1), strict=True
             ):
-                _add_product(part, inner, up.T)
-        ctx.save_for_backward(x, hidden, *factors)
+                _add_product(part, part_product, factor_b.T)
+        ctx.save_for_backward(x, product, *factors)
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        x, hidden, *factors = ctx.saved_tensors
+        x, product, *factors = ctx.saved_tensors
         linear, count = ctx.linear, len(factors) // 2
-        downs, ups = factors[:count], factors[count:]
-        hidden_gradient, factor_gradients = None, []
+        factors_a, factors_b = factors[:count], factors[count:]
+        product_gradient, factor_gradients = None, []
         if factors:
-            parts = [part.to(hidden.dtype) for part in _split_columns(gradient, linear)]
-            hidden_gradient = torch.cat(
-                [_scaled_product(part, up, linear.scale) for part, up in zip(parts, ups, strict=True)], -1
+            parts = [part.to(product.dtype) for part in _split_columns(gradient, linear)]
+            pairs = zip(parts, factors_b, strict=True)
+            product_gradient = torch.cat(
+                [_scaled_product(part, factor_b, linear.scale) for part, factor_b in pairs], -1
             )
-            up_gradients = [part.T @ inner for part, inner in zip(parts, hidden.chunk(count, -1), strict=True)]
-            factor_gradients = [*(hidden_gradient.T @ x.to(hidden.dtype)).chunk(count), *up_gradients]
+            pairs = zip(parts, product.chunk(count, -1), strict=True)
+            gradients_b = [part.T @ part_product for part, part_product in pairs]
+            factor_gradients = [*(product_gradient.T @ x.to(product.dtype)).chunk(count), *gradients_b]
         x_gradient = None
         if ctx.needs_input_grad[0]:
             x_gradient = gradient @ linear.read_weight()
-            if hidden_gradient is not None:
-                _add_product(x_gradient, hidden_gradient, _join(downs))
+            if product_gradient is not None:
+                _add_product(x_gradient, product_gradient, _join_factors(factors_a))
         return x_gradient, gradient if ctx.has_residual else None, None, *factor_gradients
 
 
@@ -115,7 +117,7 @@ def _read_bias(base: Any) -> Tensor:
     return base.weight.new_zeros(base.out_features) if base.bias is None else base.bias.detach()
 
 
-def _join(factors: Sequence[Tensor]) -> Tensor:
+def _join_factors(factors: Sequence[Tensor]) -> Tensor:
     return factors[0] if len(factors) == 1 else torch.cat(list(factors))
 
 
@@ -124,16 +126,16 @@ def _split_columns(y: Tensor, linear: JoinedLinear) -> list[Tensor]:
     return [y[:, columns] for columns in linear.columns]
 
 
-def _scaled_product(left: Tensor, right: Tensor, scale: float) -> Tensor:
-    return torch.addmm(left.new_empty(1), left, right, beta=0, alpha=scale)
+def _scaled_product(rows: Tensor, columns: Tensor, scale: float) -> Tensor:
+    return torch.addmm(rows.new_empty(1), rows, columns, beta=0, alpha=scale)
 
 
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+def _add_product(total: Tensor, rows: Tensor, columns: Tensor) -> None:
     """Add a product to a tensor in place, in the precision of the product if that is another."""
-    if left.dtype == total.dtype:
-        total.addmm_(left, right)
+    if rows.dtype == total.dtype:
+        total.addmm_(rows, columns)
     else:
-        total += left @ right
+        total += rows @ columns
 
 
 class CastFactors(Function):

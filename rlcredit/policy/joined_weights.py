@@ -23,21 +23,21 @@ def join_weights(layers: Sequence[Any], spare_rows: int = 0) -> Tensor:
     """
     weights = [layer.weight for layer in layers]
     counts, rows = [len(weight) for weight in weights], sum(map(len, weights)) + spare_rows
-    joined = getattr(weights[0], "joined_matrix", None)
-    if joined is None or len(joined) < rows or not _are_views(weights, joined):
-        joined = weights[0].new_zeros(rows, weights[0].shape[1])
-        for weight, part in zip(weights, joined[: sum(counts)].split(counts), strict=True):
+    matrix = getattr(weights[0], "joined_matrix", None)
+    if matrix is None or len(matrix) < rows or not _are_views(weights, matrix):
+        matrix = weights[0].new_zeros(rows, weights[0].shape[1])
+        for weight, part in zip(weights, matrix[: sum(counts)].split(counts), strict=True):
             part.copy_(weight)
             weight.data = part
-        weights[0].joined_matrix = joined
-    return joined[:rows]
+        weights[0].joined_matrix = matrix
+    return matrix[:rows]
 
 
-def _are_views(weights: Sequence[Tensor], joined: Tensor) -> bool:
+def _are_views(weights: Sequence[Tensor], matrix: Tensor) -> bool:
     """Whether weights lie one after another at the beginning of a matrix."""
-    place = joined.data_ptr()
+    place = matrix.data_ptr()
     for weight in weights:
-        if weight.data_ptr() != place or weight.dtype != joined.dtype:
+        if weight.data_ptr() != place or weight.dtype != matrix.dtype:
             return False
         place += weight.nbytes
     return True

@@ -31,7 +31,7 @@ MAX_COPY_BYTES = 2**28
 PACKED_ROTATIONS = ("default", "linear", "llama3", "yarn")
 """Rotary embeddings that depend on the position alone."""
 
-ACTIVATIONS = ("silu", "gelu_pytorch_tanh")
+KNOWN_ACTIVATIONS = ("silu", "gelu_pytorch_tanh")
 
 
 def find_packing_obstacle(
@@ -47,13 +47,13 @@ def find_packing_obstacle(
 
     """
     kind, rotations = config.get("model_type"), config.get("rope_parameters") or config.get("rope_scaling") or {}
-    nested = [rotation for rotation in rotations.values() if isinstance(rotation, dict)] or [rotations]
-    rotation_kinds = [rotation.get("rope_type") or rotation.get("type") or "default" for rotation in nested]
+    rotations_by_layer = [rotation for rotation in rotations.values() if isinstance(rotation, dict)] or [rotations]
+    rotation_kinds = [rotation.get("rope_type") or rotation.get("type") or "default" for rotation in rotations_by_layer]
     activation = config.get("hidden_activation") or config.get("hidden_act")
     reasons = {
         f"its architecture is {kind}": kind not in PACKED_KINDS,
         f"its weights are held in {quantization}": quantization == "8bit",
-        f"its activation is {activation}": activation is not None and activation not in ACTIVATIONS,
+        f"its activation is {activation}": activation is not None and activation not in KNOWN_ACTIVATIONS,
         f"its rotary embedding is {rotation_kinds[0]}": any(name not in PACKED_ROTATIONS for name in rotation_kinds),
         f"its {dtype} weights are computed in another precision": computing_dtype != getattr(torch, dtype),
         "its attention reads both ways": bool(config.get("use_bidirectional_attention")),
@@ -73,17 +73,17 @@ def find_packed_forward(policy: Policy) -> "PackedForward | None":
         config, dtype = policy.lm.config.to_dict(), policy.computing_dtype
         obstacle = find_packing_obstacle(config, policy.dtype, policy.quantization, dtype)
         obstacle = "its weights lie in parts" if policy.is_sharded else obstacle
-        packed = None if obstacle or is_small else PackedForward(policy)
-        if packed is not None and not is_packed_forward_exact(policy, packed):
-            obstacle, packed = "what that computes differs from the model's own", None
-        policy.packed_passes[key] = packed
+        forward = None if obstacle or is_small else PackedForward(policy)
+        if forward is not None and not is_packed_forward_exact(policy, forward):
+            obstacle, forward = "what that computes differs from the model's own", None
+        policy.packed_passes[key] = forward
         if obstacle and policy.device.type != "cpu":
             warn_once(f"{policy.path} is updated by its own forward pass, at a fraction of the speed: {obstacle}.")
     return policy.packed_passes[key]
 
 
 @torch.no_grad()
-def is_packed_forward_exact(policy: Policy, packed: "PackedForward") -> bool:
+def is_packed_forward_exact(policy: Policy, forward: "PackedForward") -> bool:
     """Whether the pass without padding gives the model's own hidden states, for three prompts and six completions."""
     noise = torch.Generator().manual_seed(0)
     ids = torch.randint(min(len(policy.head), 1000), (6, 28), generator=noise)
@@ -92,10 +92,10 @@ def is_packed_forward_exact(policy: Policy, packed: "PackedForward") -> bool:
     with policy.evaluation_mode():
         context = policy.read_prompts(prompts.to(policy.device))
         states = policy.predicting_states(context, completions.to(policy.device))
-        packed_states, layout = packed.read_rows(prompts, completions, lengths)
-    expected = states.flatten(0, 1)[layout.cells].float()
-    difference = (packed_states.float() - expected).norm()
-    return bool(difference <= MAX_STATE_ERROR[policy.head.dtype] * expected.norm())
+        packed_states, layout = forward.read_rows(prompts, completions, lengths)
+    own_states = states.flatten(0, 1)[layout.cells].float()
+    difference = (packed_states.float() - own_states).norm()
+    return bool(difference <= MAX_STATE_ERROR[policy.head.dtype] * own_states.norm())
 
 
 class PackedForward:
@@ -119,8 +119,8 @@ class PackedForward:
         """Read completions after their prompts, with graph where gradients are enabled.
 
         Args:
-            prompt_ids: Left-padded prompts, shape ``(B, L)``, on the CPU.
-            completion_ids: Right-padded completions, shape ``(B, T)``, on the CPU.
+            prompt_ids: Left-gradient_rows prompts, shape ``(B, L)``, on the CPU.
+            completion_ids: Right-gradient_rows completions, shape ``(B, T)``, on the CPU.
             lengths: Tokens of each completion, shape ``(B,)``, on the CPU.
             recomputed_layers: Layers, from the first, of which the backward pass finds the input alone and computes
                 the rest again.
@@ -233,8 +233,8 @@ class PackedLayer:
         x = _add_linear(self.out, attention, parts[self.out], self.out_norm, x)
         if self.gate_up is None or self.down is None:
             return x + self.mlp(self.mlp_norm(x)[None])[0]
-        gated = _GatedProduct.apply(self.gate_up(self.mlp_norm(x), parts[self.gate_up]), self.is_silu)
-        return _add_linear(self.down, gated, parts[self.down], self.down_norm, x)
+        products = _GatedProduct.apply(self.gate_up(self.mlp_norm(x), parts[self.gate_up]), self.is_silu)
+        return _add_linear(self.down, products, parts[self.down], self.down_norm, x)
 
     def _attend(self, qkv: Tensor, cos: Tensor, sin: Tensor, layout: PackedLayout) -> Tensor:
         """Return the output of attention for each token, shape ``(N, heads x width)``."""
@@ -245,8 +245,8 @@ class PackedLayer:
             query_norm, key_norm = self.head_norms
             queries_keys = torch.cat([query_norm(queries_keys[:, :heads]), key_norm(queries_keys[:, heads:])], 1)
         qkv = torch.cat([_Rotation.apply(queries_keys, cos, sin), qkv[:, heads + keys :]], 1)
-        gathered = _GatheredSequences.apply(qkv.flatten(1), layout).view(len(layout.sequences), -1, self.width)
-        parts = gathered.split([heads, keys, keys], 1)
+        sequences = _GatheredSequences.apply(qkv.flatten(1), layout).view(len(layout.sequences), -1, self.width)
+        parts = sequences.split([heads, keys, keys], 1)
         attention = attend_sequences(parts, layout, self.scale, self.window)
         return _FirstPlaces.apply(attention.flatten(1), layout)
 
@@ -315,11 +315,11 @@ class _GatheredSequences(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         layout = ctx.layout
         token_gradient = gradient[layout.places]
-        padded = torch.cat([gradient, gradient.new_zeros(1, gradient.shape[1])])
+        gradient_rows = torch.cat([gradient, gradient.new_zeros(1, gradient.shape[1])])
         token_bytes = layout.copies.shape[1] * gradient.shape[1] * gradient.element_size()
         start = 0
         for copies in layout.copies.split(max(1, MAX_COPY_BYTES // token_bytes)):
-            sums = padded[copies].sum(1, dtype=torch.float32)
+            sums = gradient_rows[copies].sum(1, dtype=torch.float32)
             token_gradient[start : start + len(copies)] = sums.to(gradient.dtype)
             start += len(copies)
         return token_gradient, None
@@ -365,19 +365,20 @@ class _GatedProduct(Function):
     def forward(ctx: Any, gate_up: Tensor, is_silu: bool) -> Tensor:
         ctx.save_for_backward(gate_up)
         ctx.is_silu = is_silu
-        gate, up = gate_up.chunk(2, -1)
-        return (silu(gate) if is_silu else gelu(gate, approximate="tanh")).mul_(up)
+        gate, values = gate_up.chunk(2, -1)
+        return (silu(gate) if is_silu else gelu(gate, approximate="tanh")).mul_(values)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (gate_up,) = ctx.saved_tensors
         result = torch.empty_like(gate_up)
-        (gate, up), (gate_gradient, up_gradient) = gate_up.chunk(2, -1), result.chunk(2, -1)
+        (gate, values), (gate_gradient, values_gradient) = gate_up.chunk(2, -1), result.chunk(2, -1)
         if ctx.is_silu:
-            torch.ops.aten.silu_backward.grad_input(gradient * up, gate, grad_input=gate_gradient)
-            torch.mul(gradient, silu(gate), out=up_gradient)
+            torch.ops.aten.silu_backward.grad_input(gradient * values, gate, grad_input=gate_gradient)
+            torch.mul(gradient, silu(gate), out=values_gradient)
         else:
-            torch.ops.aten.gelu_backward.grad_input(gradient * up, gate, approximate="tanh", grad_input=gate_gradient)
-            torch.mul(gradient, gelu(gate, approximate="tanh"), out=up_gradient)
+            options = {"approximate": "tanh", "grad_input": gate_gradient}
+            torch.ops.aten.gelu_backward.grad_input(gradient * values, gate, **options)
+            torch.mul(gradient, gelu(gate, approximate="tanh"), out=values_gradient)
         return result, None

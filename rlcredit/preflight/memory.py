@@ -345,10 +345,10 @@ class _PlannedRun:
         room = find_update_room(self.trainer.strategy.root_device, int(weights), adapter_weights)
         is_separate = module.loss.row_wise and not holding.is_sharded
         part = module.micro_batches.choose_part(cost, total, room, is_separate=is_separate)
-        bound = "" if None not in counts else "at least "
-        again = f", {part.recomputed_layers} layers computed again" if part.recomputed_layers else ""
-        again = ", each computed again" if part.is_recomputed else again
-        text = f"update of {bound}{total:,} tokens, {part.tokens:,} at a time{again}"
+        bound_word = "" if None not in counts else "at least "
+        recomputation = f", {part.recomputed_layers} layers computed again" if part.recomputed_layers else ""
+        recomputation = ", each computed again" if part.is_recomputed else recomputation
+        text = f"update of {bound_word}{total:,} tokens, {part.tokens:,} at a time{recomputation}"
         return size, part.forecast_bytes(cost, part.tokens if is_separate else total), text
 
     def _count_rows(self, rows: int, tokens: int) -> int:

@@ -28,7 +28,7 @@ USABLE_SHARES = {"cpu": 0.5, "cuda": 0.85}
 """Share of a machine's memory, and of an accelerator's, that a run may take."""
 
 MEASURED_MARGIN = 1.1
-"""Bytes that are kept free for each that was measured: memory has gaps."""
+"""Bytes that are kept free for each measured byte: memory has gaps."""
 
 
 def choose_scored_tokens(kind: str) -> int:
@@ -78,8 +78,8 @@ class Part(NamedTuple):
         if cost.checkpoint is None:
             return self.tokens * cost.graph
         share = self.recomputed_layers / cost.layers
-        kept = share * cost.checkpoint + (1 - share) * cost.graph
-        return (self.tokens if self.is_recomputed else tokens) * kept + self.tokens * 2 * cost.graph / cost.layers
+        kept_bytes = share * cost.checkpoint + (1 - share) * cost.graph
+        return (self.tokens if self.is_recomputed else tokens) * kept_bytes + self.tokens * 2 * cost.graph / cost.layers
 
 
 class MicroBatches:
@@ -104,7 +104,7 @@ class MicroBatches:
         return "" if self.tokens == "auto" else f", {self.tokens:,} tokens at a time"
 
     def choose_part(self, cost: UpdateCost, tokens: int, room: float, *, is_separate: bool) -> Part:
-        """Return how much of an update is computed at a time, so that it fits, with the least computed again.
+        """Return the part of an update that is computed at a time: it fits, and the least is computed again.
 
         Args:
             cost: Bytes of a token.
@@ -114,20 +114,21 @@ class MicroBatches:
 
         """
         room /= self.correction or 1 + FORECAST_ERROR
-        most = tokens if self.tokens == "auto" else min(self.tokens, tokens)
-        if most < tokens and not is_separate:  # as asked for: parts keep little until the loss is known
-            return Part(most, 0, is_recomputed=True) if cost.checkpoint is None else Part(most, cost.layers)
-        if most * cost.graph <= room:
-            return Part(most)
+        largest_part = tokens if self.tokens == "auto" else min(self.tokens, tokens)
+        if largest_part < tokens and not is_separate:  # as asked for: parts keep little until the loss is known
+            is_whole = cost.checkpoint is None
+            return Part(largest_part, 0 if is_whole else cost.layers, is_recomputed=is_whole)
+        if largest_part * cost.graph <= room:
+            return Part(largest_part)
         fitting = int(room // cost.graph)
         if cost.checkpoint is None:
-            return Part(max(1, min(most, fitting)), is_recomputed=not is_separate)
+            return Part(max(1, min(largest_part, fitting)), is_recomputed=not is_separate)
         if is_separate and fitting >= LEAST_TOKENS:
-            return Part(min(most, fitting))
+            return Part(min(largest_part, fitting))
         layer = 2 * cost.graph / cost.layers  # what a layer keeps, and the gradients of it
         if is_separate:
-            return Part(max(1, min(most, int(room // (cost.checkpoint + layer)))), cost.layers)
-        part = min(most, LEAST_TOKENS)
+            return Part(max(1, min(largest_part, int(room // (cost.checkpoint + layer)))), cost.layers)
+        part = min(largest_part, LEAST_TOKENS)
         spare = room - part * layer - tokens * cost.checkpoint
         if spare < 0:  # not even the inputs of all layers fit until the loss is known
             return Part(max(1, min(part, int(room // (cost.checkpoint + layer)))), cost.layers, is_recomputed=True)
@@ -149,8 +150,8 @@ class MicroBatches:
         torch.cuda.reset_peak_memory_stats(device)
         bytes_before = torch.cuda.memory_allocated(device)
         yield
-        taken = torch.cuda.max_memory_allocated(device) - bytes_before
-        self.correction = min(2.0, max(0.5, MEASURED_MARGIN * taken / forecast))
+        peak_bytes = torch.cuda.max_memory_allocated(device) - bytes_before
+        self.correction = min(2.0, max(0.5, MEASURED_MARGIN * peak_bytes / forecast))
 
 
 def split_rows_in_order(lengths: Tensor, prompt_ids: Tensor, prompt_lengths: Tensor, tokens: int) -> list[slice]:
@@ -165,13 +166,13 @@ def split_rows_in_order(lengths: Tensor, prompt_ids: Tensor, prompt_lengths: Ten
     """
     is_new = torch.ones(len(lengths), dtype=torch.bool)
     is_new[1:] = (prompt_ids[1:] != prompt_ids[:-1]).any(-1)
-    cut, taken = [0], 0
+    cut, tokens_read = [0], 0
     rows = zip(lengths.tolist(), prompt_lengths.tolist(), is_new.tolist(), strict=True)
     for row, (length, prompt_length, has_new_prompt) in enumerate(rows):
-        taken += length + (prompt_length if has_new_prompt else 0)
-        if row > cut[-1] and taken > tokens:
+        tokens_read += length + (prompt_length if has_new_prompt else 0)
+        if row > cut[-1] and tokens_read > tokens:
             cut.append(row)
-            taken = length + prompt_length
+            tokens_read = length + prompt_length
     return [slice(*ends) for ends in itertools.pairwise([*cut, len(lengths)])]
 
 

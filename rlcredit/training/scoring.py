@@ -113,7 +113,7 @@ class UpdatePlan(NamedTuple):
         spare: Parts at the end that are read only because another process has so many more.
         part: How a part is computed.
         graph_bytes: Bytes that the graph of the largest part is forecast to take; 0 if layers are computed again.
-        packed: Pass without padding; None where the model's own is used.
+        reader: Pass without padding; None where the model's own is used.
 
     """
 
@@ -123,7 +123,7 @@ class UpdatePlan(NamedTuple):
     spare: int
     part: Part
     graph_bytes: float
-    packed: PackedForward | None
+    reader: PackedForward | None
 
 
 class RolloutScorer:
@@ -216,7 +216,7 @@ class RolloutScorer:
         return scores, attach_gradients(compute_loss(scores), totals, weights)
 
     def plan_update(self, rollout: Rollout, rows: Tensor, *, is_separate: bool) -> UpdatePlan:
-        """Return how the sequences of an update are read.
+        """Return the plan by which the sequences of an update are read.
 
         Args:
             rollout: The mini-batch of an update.
@@ -226,37 +226,37 @@ class RolloutScorer:
         """
         read = list_update_sequences(rollout)
         host, numbers = read.copy_to_host(), number_update_sequences(rollout, rows).cpu()
-        lengths, packed = host.mask.sum(-1)[numbers], find_packed_forward(self.policy)
-        if packed is None:
+        lengths, reader = host.mask.sum(-1)[numbers], find_packed_forward(self.policy)
+        if reader is None:
             order = lengths.argsort(stable=True)
             numbers, lengths = numbers[order], lengths[order]
         prompts = host.prompt_ids[numbers]
         prompt_lengths = self.policy.prompt_mask(prompts).sum(-1)
         widths = (lengths + prompt_lengths.max()).tolist()
-        tokens = int(lengths.sum() + prompt_lengths.sum()) if packed else len(widths) * widths[-1]
+        tokens = int(lengths.sum() + prompt_lengths.sum()) if reader else len(widths) * widths[-1]
         prompts_read = int((prompts[1:] != prompts[:-1]).any(-1).sum()) + 1
         cost = estimate_update_cost(
             self.policy.architecture,
             self.policy.dtype,
             PassSize(prompts_read, int(prompt_lengths.max()), len(lengths), int(lengths.max())),
             rank=self.policy.lora.rank,
-            is_packed=packed is not None,
+            is_packed=reader is not None,
             is_mixed=torch.is_autocast_enabled(self.policy.device.type),
         )
         room = find_policy_room(self.policy)
         part = self.update_batches.choose_part(cost, tokens, room, is_separate=is_separate)
-        if packed:
+        if reader:
             cut = split_rows_in_order(lengths, prompts, prompt_lengths, part.tokens)
         else:
             cut = split_rows_by_tokens(widths, part.tokens)
         cut, spare = add_spare_passes(self.policy, cut)
         graph_bytes = 0.0 if part.recomputed_layers or part.is_recomputed else part.tokens * cost.graph
         parts = [numbers[rows_of_part] for rows_of_part in cut]
-        return UpdatePlan(read, host, parts, spare, part, graph_bytes, packed)
+        return UpdatePlan(read, host, parts, spare, part, graph_bytes, reader)
 
     def _score_part(self, plan: UpdatePlan, numbers: Tensor) -> tuple[Tensor, ...]:
         """Return log-probabilities and entropy of some sequences, ``(N, W)``, and log-probabilities of alternatives."""
-        score = self._score_without_padding if plan.packed else self._score_at_once
+        score = self._score_without_padding if plan.reader else self._score_at_once
         if not plan.part.is_recomputed:
             return score(plan, numbers)
         weights = list(trainable_weights(self.policy).values())
@@ -264,11 +264,11 @@ class RolloutScorer:
 
     def _score_without_padding(self, plan: UpdatePlan, numbers: Tensor) -> tuple[Tensor, ...]:
         """Score sequences in one row of tokens, every prompt read once."""
-        assert plan.packed is not None
+        assert plan.reader is not None
         host, rows, width = plan.host, len(numbers), plan.host.mask.shape[1]
         lengths = host.mask.sum(-1)[numbers]
         ids = host.prompt_ids[numbers], host.completion_ids[numbers]
-        states, layout = plan.packed.read_rows(*ids, lengths, plan.part.recomputed_layers)
+        states, layout = plan.reader.read_rows(*ids, lengths, plan.part.recomputed_layers)
         scores = self.policy.score_states(
             states, layout.targets, self.temperature, keeps_entropy=self.keeps_entropy_graph
         )
@@ -278,10 +278,10 @@ class RolloutScorer:
         )
         if host.alternatives is None:
             return logprobs, entropy
-        own_numbers, others = host.alternatives.select_rows(numbers, len(host.mask))
-        states_before = (lengths.cumsum(0) - lengths)[others.rows] + others.places
+        own_numbers, alternatives = host.alternatives.select_rows(numbers, len(host.mask))
+        states_before = (lengths.cumsum(0) - lengths)[alternatives.rows] + alternatives.places
         own_numbers, states_before, tokens = (
-            move_index(index, states.device) for index in (own_numbers, states_before, others.tokens)
+            move_index(index, states.device) for index in (own_numbers, states_before, alternatives.tokens)
         )
         return logprobs, entropy, *self._score_alternatives(plan, own_numbers, states[states_before], tokens)
 
@@ -308,9 +308,9 @@ class RolloutScorer:
         token_scores = pad(scores.logprobs, padding), pad(entropy, padding)
         if read.alternatives is None:
             return token_scores
-        numbers, others = read.alternatives.select_rows(rows, len(read.mask))
-        predicting = states.flatten(0, 1).index_select(0, others.rows * states.shape[1] + others.places)
-        return *token_scores, *self._score_alternatives(plan, numbers, predicting, others.tokens)
+        numbers, alternatives = read.alternatives.select_rows(rows, len(read.mask))
+        predicting = states.flatten(0, 1).index_select(0, alternatives.rows * states.shape[1] + alternatives.places)
+        return *token_scores, *self._score_alternatives(plan, numbers, predicting, alternatives.tokens)
 
     def _score_alternatives(self, plan: UpdatePlan, numbers: Tensor, states: Tensor, tokens: Tensor) -> tuple[Tensor]:
         """Return the log-probabilities of alternatives, ``(N,)``, zero for those that are not among the numbers."""
@@ -346,10 +346,10 @@ class RolloutScorer:
         acting = self.policy.merge_for_gradients if adapter else self.policy.disable_adapter
         with torch.no_grad():
             with precision():
-                packed = find_packed_forward(self.policy)
-                if packed is not None:
+                reader = find_packed_forward(self.policy)
+                if reader is not None:
                     with contextlib.nullcontext() if adapter else self.policy.disable_adapter():
-                        return self._score_packed(packed, prompt_ids, completion_ids, mask, temperature)
+                        return self._score_packed(reader, prompt_ids, completion_ids, mask, temperature)
             parts = [
                 part
                 for micro_batch in read_by_length(
@@ -362,7 +362,7 @@ class RolloutScorer:
         return TokenScores(*(values[place].where(mask, 0) for values in scores))
 
     def _score_packed(
-        self, packed: PackedForward, prompt_ids: Tensor, completion_ids: Tensor, mask: Tensor, temperature: float
+        self, reader: PackedForward, prompt_ids: Tensor, completion_ids: Tensor, mask: Tensor, temperature: float
     ) -> TokenScores:
         """Score completions without graph and without padding; arguments as in :meth:`score_without_graph`."""
         prompts, completions, lengths = prompt_ids.cpu(), completion_ids.cpu(), mask.sum(-1).clamp(min=1).cpu()
@@ -370,7 +370,7 @@ class RolloutScorer:
         cut = split_rows_in_order(lengths, prompts, prompt_lengths, PACKED_TOKENS if tokens == "auto" else tokens)
         facts = torch.zeros(3, mask.numel(), device=mask.device)
         for part in cut:
-            states, layout = packed.read_rows(prompts[part], completions[part], lengths[part])
+            states, layout = reader.read_rows(prompts[part], completions[part], lengths[part])
             scores = self.policy.score_states(states, layout.targets, temperature, keeps_entropy=False)
             facts.index_copy_(1, layout.cells + part.start * mask.shape[1], torch.stack(scores))
         return TokenScores(*facts.view(3, *mask.shape).where(mask, 0))
