@@ -48,12 +48,10 @@ class StepMetricsRecorder(Callback):
         self.steps.append({name: float(value) for name, value in trainer.callback_metrics.items()})
 
 
-def measure_training_steps(
-    steps: int, micro_batch_size: int | None = None, stack: Sequence[Callback] = ()
-) -> list[dict[str, float]]:
+def measure_training_steps(steps: int, stack: Sequence[Callback] = ()) -> list[dict[str, float]]:
     """Train the embedded policy for some steps and return the metrics of each."""
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, validation_size=64)
-    module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4), micro_batch_size=micro_batch_size)
+    module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4))
     recorder = StepMetricsRecorder()
     train_unlogged(module, task, steps, [*(stack or [GRPO()]), recorder])
     return recorder.steps
@@ -87,11 +85,10 @@ def main() -> None:
     """Print medians over the steps after the first two."""
     parser = make_benchmark_parser(__doc__)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--micro-batch-size", type=int, default=None)
     args = parser.parse_args()
     silence_libraries()
     torch.set_num_threads(args.threads)
-    steps = measure_training_steps(args.steps, args.micro_batch_size)[2:]
+    steps = measure_training_steps(args.steps)[2:]
     medians = {part: statistics.median(step[part] for step in steps) for part in STEP_PARTS}
     total = sum(medians.values())
     tokens = 128 * statistics.median(step["train/completion_length"] for step in steps) + 8 * 27

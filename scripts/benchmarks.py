@@ -56,6 +56,15 @@ def print_columns(rows: Sequence[Mapping[str, Any]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)
 
 
+def take_peak_bytes() -> int:
+    """Return the largest number of bytes allocated on the accelerator since the last call; zero without one."""
+    if not torch.cuda.is_available():
+        return 0
+    peak = torch.cuda.max_memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    return peak
+
+
 def write_measurements(file: Path | None, **values: Any) -> None:
     """Write values and a description of the machine."""
     if file is None:
