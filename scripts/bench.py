@@ -84,12 +84,14 @@ class RandomPolicy(Policy):
 
     Args:
         shape: One of :data:`~model_shapes.MODEL_SHAPES`.
+        **others: Sizes that replace those of the shape.
 
     """
 
-    def __init__(self, shape: str) -> None:
+    def __init__(self, shape: str, **others: int) -> None:
         super().__init__(lora=LoRA(_LORA_RANK, 2 * _LORA_RANK), dtype="bfloat16")
         self.shape = shape
+        self.others = others
 
     def load(self, seed: int = 0) -> None:
         """Draw the weights; a second call does nothing."""
@@ -97,7 +99,7 @@ class RandomPolicy(Policy):
             return
         self.tokenizer = load_tokenizer(self.location)
         torch.backends.cuda.enable_cudnn_sdp(False)  # as `load_frozen_model` does
-        self.lm = add_lora_adapter(make_random_model(self.shape, find_fastest_device()), self.lora)
+        self.lm = add_lora_adapter(make_random_model(self.shape, find_fastest_device(), **self.others), self.lora)
 
     def decode_pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
         """Decode tokens that the tokenizer knows in place of those that it does not: there would be nothing to do."""
