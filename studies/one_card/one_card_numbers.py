@@ -10,7 +10,7 @@ COMPLETIONS = 256
 """Completions of a step."""
 
 TRL_COST = 15
-"""Microseconds of TRL's update for each sampled token, smollm2_135m, 256 tokens a completion, 64 completions at a time."""
+"""Microseconds of TRL's update for each sampled token: smollm2_135m, 256 tokens, 64 completions at a time."""
 
 
 def join_distinct(values: list[str]) -> str:
@@ -59,8 +59,8 @@ def render_operations_table() -> str:
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of one card."""
     measured, projected = read_results("h200_before"), read_results("projected_update")
-    shares = [float(row["limit"]) / float(row["update"]) for row in measured]
-    require_claim(max(shares) < 0.1, "the update reaches less than a tenth of its limit")
+    shares = [100 * float(row["limit"]) / float(row["update"]) for row in measured]
+    require_claim(max(shares) < 10, "the update reaches less than a tenth of its limit")
     small = [row for row in measured if row["shape"] == "smollm2_135m"]
     return {
         "measured_table": render_measured_table(measured),
@@ -70,7 +70,7 @@ def collect_numbers() -> dict[str, Any]:
         "small_costs": [1e6 * float(row["update"]) / (COMPLETIONS * int(row["tokens"])) for row in small],
         "trl_cost": TRL_COST,
         "projected_shares": {
-            shape: [float(row["share"]) for row in projected if row["shape"] == shape]
+            shape: [100 * float(row["share"]) for row in projected if row["shape"] == shape]
             for shape in ("smollm2_135m", "qwen3_4b")
         },
     }
