@@ -1,4 +1,8 @@
-"""Numbers of the page on one card: what was measured, calculated and counted."""
+"""Numbers of the page on one card: what was measured, calculated and counted.
+
+Of the steps on the H200 no file is kept: `H200_STEPS` holds them as they were printed, a line for each of two updates
+of the first shape.
+"""
 
 from typing import Any
 
@@ -6,7 +10,18 @@ from rlcredit.pages.tables import Table
 from studies.machinery.count_operations import tabulate_counts
 from studies.numbers import format_percent, read_results, require_claim
 
-COMPLETIONS = 256
+STEP_COLUMNS = ("shape", "tokens", "rollout", "rollout_share", "verify", "update", "limit")
+H200_STEPS = [
+    dict(zip(STEP_COLUMNS, step, strict=True))
+    for step in (
+        ("smollm2_135m", "1024", "7.8", "0.12", "2.0", "8.6", "0.18"),
+        ("smollm2_135m", "1024", "7.8", "0.12", "2.0", "9.9", "0.18"),
+        ("qwen3_4b", "512", "10.1", "0.27", "1.3", "38.9", "2.75"),
+    )
+]
+"""Seconds of steps on one H200 on 2026-11-27, share of the limit of a rollout, and limit of an update."""
+
+STEP_COMPLETIONS = 256
 """Completions of a step."""
 
 TRL_COST = 15
@@ -23,7 +38,7 @@ def render_measured_table(rows: list[dict[str, str]]) -> str:
     lines = []
     for shape in dict.fromkeys(row["shape"] for row in rows):
         steps = [row for row in rows if row["shape"] == shape]
-        sampled = COMPLETIONS * int(steps[0]["tokens"])
+        sampled = STEP_COMPLETIONS * int(steps[0]["tokens"])
         shares = [format_percent(float(row["limit"]) / float(row["update"])) for row in steps]
         costs = [f"{1e6 * float(row['update']) / sampled:.0f}" for row in steps]
         lines.append(
@@ -58,16 +73,16 @@ def render_operations_table() -> str:
 
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of one card."""
-    measured, projected = read_results("h200_before"), read_results("projected_update")
-    shares = [100 * float(row["limit"]) / float(row["update"]) for row in measured]
+    projected = read_results("projected_update")
+    shares = [100 * float(row["limit"]) / float(row["update"]) for row in H200_STEPS]
     require_claim(max(shares) < 10, "the update reaches less than a tenth of its limit")
-    small = [row for row in measured if row["shape"] == "smollm2_135m"]
+    small = [row for row in H200_STEPS if row["shape"] == "smollm2_135m"]
     return {
-        "measured_table": render_measured_table(measured),
+        "measured_table": render_measured_table(H200_STEPS),
         "projected_table": render_projected_table(projected),
         "operations_table": render_operations_table(),
         "limit_shares": shares,
-        "small_costs": [1e6 * float(row["update"]) / (COMPLETIONS * int(row["tokens"])) for row in small],
+        "small_costs": [1e6 * float(row["update"]) / (STEP_COMPLETIONS * int(row["tokens"])) for row in small],
         "trl_cost": TRL_COST,
         "projected_shares": {
             shape: [100 * float(row["share"]) for row in projected if row["shape"] == shape]
