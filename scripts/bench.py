@@ -31,10 +31,11 @@ from functools import partial
 from typing import Any
 
 import torch
-from bench_step import StepMetricsRecorder, find_least_time, measure_peak_rate
 from benchmarks import (
+    find_least_time,
     format_median_and_range,
     make_benchmark_parser,
+    measure_peak_rate,
     print_columns,
     take_peak_bytes,
     write_measurements,
@@ -42,7 +43,7 @@ from benchmarks import (
 from launch_counts import make_launch_counter, read_launches
 from lightning.pytorch import Callback, Trainer
 from model_shapes import MODEL_SHAPES, PUBLISHED_SHAPES, make_random_model
-from short_runs import train_unlogged
+from short_runs import StepMetricsRecorder, train_unlogged
 from tiny_traces import CHAIN_SUM
 from torch import Tensor
 
@@ -88,7 +89,7 @@ class RandomPolicy(Policy):
 
     """
 
-    def __init__(self, shape: str, **others: int) -> None:
+    def __init__(self, shape: str, **others: Any) -> None:
         super().__init__(lora=LoRA(_LORA_RANK, 2 * _LORA_RANK), dtype="bfloat16")
         self.shape = shape
         self.others = others
@@ -185,7 +186,7 @@ def make_task(prompts: int) -> ReasoningGym:
 
 
 def choose_row_count(tokens: int, row_tokens: int, rows: int) -> int:
-    """Return how many completions are computed at a time: a divisor of all whose prompts and tokens fit, or one.
+    """Return the number of completions computed at a time: the largest divisor of all that fits, or one.
 
     Example:
         >>> choose_row_count(24_576, row_tokens=1_120, rows=256)
@@ -196,7 +197,7 @@ def choose_row_count(tokens: int, row_tokens: int, rows: int) -> int:
 
 
 def find_row_count(args: argparse.Namespace) -> int:
-    """Return how many completions of a measurement are computed at a time."""
+    """Return the number of completions that a measurement computes at a time."""
     tokens = args.micro_batch_tokens or MICRO_BATCH_TOKENS.get(args.side_shape, OTHER_TOKENS)
     return choose_row_count(tokens, PROMPT_TOKENS + args.max_tokens, args.prompts * args.completions)
 

@@ -139,27 +139,27 @@ def time_trl_steps(
         verdicts = task.judge(texts, [Example("", reference, {}) for reference in answer])
         return [float(verdict is Verdict.RIGHT) for verdict in verdicts]
 
-    measured = TrlSteps()
+    record = TrlSteps()
 
     class StepClock(TrainerCallback):
         def on_step_begin(self, *_: object, **__: object) -> None:
-            measured.starts.append(clock())
-            measured.updates.append(-clock())
+            record.starts.append(clock())
+            record.updates.append(-clock())
 
         def on_step_end(self, *_: object, **__: object) -> None:
-            measured.updates[-1] += clock()
-            measured.update_bytes = max(measured.update_bytes, take_peak_bytes())
+            record.updates[-1] += clock()
+            record.update_bytes = max(record.update_bytes, take_peak_bytes())
 
         def on_train_end(self, *_: object, **__: object) -> None:
-            measured.starts.append(clock())
+            record.starts.append(clock())
 
     def leave_out(sample: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def sample_apart(batch: Any) -> Any:
-            measured.updates[-1] += clock()
-            measured.update_bytes = max(measured.update_bytes, take_peak_bytes())
+            record.updates[-1] += clock()
+            record.update_bytes = max(record.update_bytes, take_peak_bytes())
             inputs = sample(batch)
             take_peak_bytes()
-            measured.updates[-1] -= clock()
+            record.updates[-1] -= clock()
             return inputs
 
         return sample_apart
@@ -200,8 +200,8 @@ def time_trl_steps(
         )
         trainer._prepare_inputs = leave_out(trainer._prepare_inputs)
         trainer.train()
-    measured.lengths = [line["completions/mean_length"] for line in trainer.state.log_history[:steps]]
-    return measured
+    record.lengths = [line["completions/mean_length"] for line in trainer.state.log_history[:steps]]
+    return record
 
 
 def measure_bridge(rounds: int, steps: int, completions: int, max_tokens: int) -> dict[str, dict[str, list[float]]]:
@@ -244,8 +244,8 @@ def measure_bridge(rounds: int, steps: int, completions: int, max_tokens: int) -
             for values in parts.values():
                 values.clear()
             with contextlib.redirect_stdout(io.StringIO()):  # TRL prints what it logs
-                measured = time_trl_steps(steps, time.process_time, stack, **sizes)
-            seconds[side]["step"] += measured.list_seconds()[1:]
+                record = time_trl_steps(steps, time.process_time, stack, **sizes)
+            seconds[side]["step"] += record.list_seconds()[1:]
             for name, values in parts.items():
                 seconds[side][name] += values[1:-1]
     return seconds

@@ -11,7 +11,7 @@ from studies.machinery.count_operations import tabulate_counts
 from studies.numbers import format_percent, read_results, require_claim
 
 STEP_COLUMNS = ("shape", "tokens", "rollout", "rollout_share", "verify", "update", "limit")
-H200_STEPS = [
+H200_STEPS: list[dict[str, str]] = [
     dict(zip(STEP_COLUMNS, step, strict=True))
     for step in (
         ("smollm2_135m", "1024", "7.8", "0.12", "2.0", "8.6", "0.18"),

@@ -1,6 +1,6 @@
 """Time the parts of a training step of the embedded policy: rollout, verify, credit, update; tokens per second.
 
-python scripts/bench_step.py --threads 1 --steps 20
+python -m studies.machinery.bench_step --threads 1 --steps 20
 
 Beside rollout and update: the arithmetic of the weights that they cannot do without (two operations a weight and token
 forwards, two more backwards, prompts once per group), as a share of what the machine does in a product of matrices.
@@ -8,14 +8,13 @@ forwards, two more backwards, prompts once per group), as a share of what the ma
 """
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import torch
-from benchmarks import make_benchmark_parser, write_measurements
-from lightning.pytorch import Callback, Trainer
-from short_runs import train_unlogged
+from benchmarks import make_benchmark_parser, measure_peak_rate, write_measurements
+from lightning.pytorch import Callback
+from short_runs import StepMetricsRecorder, train_unlogged
 from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
@@ -23,29 +22,8 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.policy.policy import Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
-from rlcredit.training.step_state import read_clock
 
-CPU_DEVICE = torch.device("cpu")
 STEP_PARTS = ("time/rollout", "time/verify", "time/credit", "time/update")
-
-
-class StepMetricsRecorder(Callback):
-    """Keep what every step measured of itself, once all of it has been logged."""
-
-    def __init__(self) -> None:
-        self.steps: list[dict[str, float]] = []
-
-    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
-        """Have the step before remembered when the next begins."""
-        pl_module.between_steps.append(lambda: trainer.global_step and self.copy_step_metrics(trainer))
-
-    def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
-        """Remember the last one."""
-        self.copy_step_metrics(trainer)
-
-    def copy_step_metrics(self, trainer: Trainer) -> None:
-        """Copy the metrics of one step."""
-        self.steps.append({name: float(value) for name, value in trainer.callback_metrics.items()})
 
 
 def measure_training_steps(steps: int, stack: Sequence[Callback] = ()) -> list[dict[str, float]]:
@@ -55,22 +33,6 @@ def measure_training_steps(steps: int, stack: Sequence[Callback] = ()) -> list[d
     recorder = StepMetricsRecorder()
     train_unlogged(module, task, steps, [*(stack or [GRPO()]), recorder])
     return recorder.steps
-
-
-def measure_peak_rate(size: int = 1024, device: torch.device = CPU_DEVICE, dtype: torch.dtype = torch.float32) -> float:
-    """Return the operations a second of a product of two square matrices, the best of some."""
-    factors = [torch.randn(size, size, device=device).to(dtype) for _ in range(2)]
-    return 2 * size**3 / find_least_time(lambda: torch.mm(*factors), device)
-
-
-def find_least_time(work: Callable[[], object], device: torch.device) -> float:
-    """Return the seconds of the fastest of eight calls, the work of an accelerator included."""
-    seconds = []
-    for _ in range(8):
-        start = read_clock(device)
-        work()
-        seconds.append(read_clock(device) - start)
-    return min(seconds)
 
 
 def count_multiplied_weights() -> int:
