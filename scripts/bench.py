@@ -1,21 +1,22 @@
-"""Time and memory of a step, by shape of the model, on this machine: rollout, update, and TRL beside them.
+"""Time, memory and launches of a step, by shape of the model, on this machine: ours and TRL's in turn.
 
-python scripts/bench.py --shapes smollm2_135m qwen3_0.6b qwen3_4b qwen3_8b
-python scripts/bench.py --shapes smollm2_135m --prompts 2 --completions 4 --max_tokens 16 --steps 1   # on a CPU
+python scripts/bench.py --shapes smollm2_135m qwen3_4b --max_tokens 512 --out bench.json
+python scripts/bench.py --shapes llama_70m --prompts 2 --completions 4 --max_tokens 16 --steps 1   # on a CPU
 
 Weights are random, in bfloat16, and have the sizes of the named models; a LoRA of rank 64 is on all linear layers.
-Hardly a completion ends before ``--max_tokens``, and half of them are right, by a hash of the text. Every shape and
-side runs in a process of its own. Ours warms up with completions of 32 tokens; TRL's first step counts.
+Hardly a completion ends before ``--max_tokens``, and half of them are right, by a hash of the text. A process measures
+one side of one shape, alone on the card: it starts when the one before has ended and its memory is free. Every round
+turns the order of the sides. The first step of both sides is not counted; ours has completions of 32 tokens.
 
 ``of limit`` is what the work takes at least, over what it took. A rollout reads all weights for every token, and the
 keys and values before it; an update multiplies every token of prompts and completions with every weight once forwards
 and once backwards. Both are divided by what this machine reads and multiplies in a large copy and a large product.
+TRL's update is its step without its sampling. Launches are those of one more update of ours; on a CPU, operations that
+are no views.
 
 """
 
 import argparse
-import gc
-import itertools
 import json
 import os
 import statistics
@@ -23,18 +24,28 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from bench_step import StepMetricsRecorder, find_least_time, measure_peak_rate
-from benchmarks import format_median_and_range, make_benchmark_parser, print_columns, write_measurements
+from benchmarks import (
+    find_least_time,
+    format_median_and_range,
+    make_benchmark_parser,
+    measure_peak_rate,
+    print_columns,
+    take_peak_bytes,
+    write_measurements,
+)
+from launch_counts import make_launch_counter, read_launches
 from lightning.pytorch import Callback, Trainer
-from model_shapes import PUBLISHED_SHAPES, make_random_model
-from short_runs import train_unlogged
+from model_shapes import MODEL_SHAPES, PUBLISHED_SHAPES, make_random_model
+from short_runs import StepMetricsRecorder, train_unlogged
 from tiny_traces import CHAIN_SUM
+from torch import Tensor
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.cli.quiet_libraries import silence_libraries
@@ -46,16 +57,25 @@ from rlcredit.policy.policy import LoRA, Policy, add_lora_adapter
 from rlcredit.preflight.time import find_least_seconds
 from rlcredit.tasks import Example, ReasoningGym
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.step_state import read_clock
 from rlcredit.verification.verifiers import Verdict
 
-MICRO_BATCH_SIZES = {"smollm2_135m": 16, "qwen3_0.6b": 16, "qwen3_4b": 4, "qwen3_8b": 4}
-"""Completions of an update that are computed at a time, as 80 GB hold them."""
+MICRO_BATCH_TOKENS = {"qwen3_0.6b": 12_288, "qwen3_4b": 5_120, "qwen3_8b": 4_096}
+"""Tokens of an update that TRL computes at a time, as 80 GB hold them; ours chooses for itself."""
+
+OTHER_TOKENS = 24_576
+"""Tokens that are computed at a time with any other shape."""
+
+PROMPT_TOKENS = 96
+"""Tokens to which prompts are padded."""
 
 _LORA_RANK = 64
 _TEMPERATURE = 0.7
 _LEARNING_RATE = 5e-5
 WARM_UP_TOKENS = 32
 """Tokens of a completion in the step before those that are measured."""
+FREE_SHARE = 0.95
+"""Share of the card's memory that is free where nothing else runs on it."""
 INSTRUCTION_TEMPLATE = (
     "A number is asked for, and the way to it is to be written down step by step before it. {question}"
 )
@@ -65,13 +85,15 @@ class RandomPolicy(Policy):
     """A policy of a shape with random weights and the tokenizer of the embedded one.
 
     Args:
-        shape: One of :data:`~model_shapes.PUBLISHED_SHAPES`.
+        shape: One of :data:`~model_shapes.MODEL_SHAPES`.
+        **others: Sizes that replace those of the shape.
 
     """
 
-    def __init__(self, shape: str) -> None:
+    def __init__(self, shape: str, **others: Any) -> None:
         super().__init__(lora=LoRA(_LORA_RANK, 2 * _LORA_RANK), dtype="bfloat16")
         self.shape = shape
+        self.others = others
 
     def load(self, seed: int = 0) -> None:
         """Draw the weights; a second call does nothing."""
@@ -79,7 +101,11 @@ class RandomPolicy(Policy):
             return
         self.tokenizer = load_tokenizer(self.location)
         torch.backends.cuda.enable_cudnn_sdp(False)  # as `load_frozen_model` does
-        self.lm = add_lora_adapter(make_random_model(self.shape, find_fastest_device()), self.lora)
+        self.lm = add_lora_adapter(make_random_model(self.shape, find_fastest_device(), **self.others), self.lora)
+
+    def decode_pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
+        """Decode tokens that the tokenizer knows in place of those that it does not: there would be nothing to do."""
+        return super().decode_pieces(completion_ids % len(self.tokenizer), mask)
 
 
 class HashedVerdicts(ReasoningGym):
@@ -90,32 +116,33 @@ class HashedVerdicts(ReasoningGym):
         return [Verdict.RIGHT if zlib.crc32(text.encode()) & 1 else Verdict.WRONG for text in completions]
 
 
-class PeakMemory(Callback):
-    """Keep the peak memory of rollouts and updates, in bytes; zero where there is no accelerator."""
+class StepCosts(Callback):
+    """Keep the peak memory of rollouts and updates in bytes, zero without an accelerator; count launches of an update.
 
-    def __init__(self) -> None:
-        self.rollout: list[int] = []
-        self.update: list[int] = []
+    Args:
+        counted_step: Number of the update whose launches are counted.
+
+    """
+
+    def __init__(self, counted_step: int) -> None:
+        self.peaks: dict[str, list[int]] = {"rollout": [], "update": []}
+        self.counted_step = counted_step
+        self.counter = make_launch_counter()
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """Take the peak of the rollout; credit is assigned after it."""
-        self.rollout.append(take_peak_bytes())
+        """Take the peak of the rollout; credit has been assigned."""
+        self.peaks["rollout"].append(take_peak_bytes())
+        if batch_idx == self.counted_step:
+            self.counter.__enter__()
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Take the peak of the update."""
-        self.update.append(take_peak_bytes())
+        self.peaks["update"].append(take_peak_bytes())
+        if batch_idx == self.counted_step:
+            self.counter.__exit__(None, None, None)
 
 
-def take_peak_bytes() -> int:
-    """Return the largest number of bytes allocated on the accelerator since the last call."""
-    if not torch.cuda.is_available():
-        return 0
-    peak = torch.cuda.max_memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    return peak
-
-
-def measure_machine() -> dict[str, float]:
+def measure_machine(_: argparse.Namespace) -> dict[str, float]:
     """Return the operations a second of a large product in bfloat16, and the bytes a second of a large copy."""
     device = find_fastest_device()
     cuda = torch.cuda.is_available()
@@ -133,18 +160,34 @@ def make_task(prompts: int) -> ReasoningGym:
     )
 
 
+def choose_row_count(tokens: int, row_tokens: int, rows: int) -> int:
+    """Return the number of completions computed at a time: the largest divisor of all that fits, or one.
+
+    Example:
+        >>> choose_row_count(24_576, row_tokens=1_120, rows=256)
+        16
+
+    """
+    return max(part for part in range(1, rows + 1) if rows % part == 0 and (part == 1 or part * row_tokens <= tokens))
+
+
+def find_row_count(args: argparse.Namespace) -> int:
+    """Return the number of completions that TRL computes at a time."""
+    tokens = args.micro_batch_tokens or MICRO_BATCH_TOKENS.get(args.side_shape, OTHER_TOKENS)
+    return choose_row_count(tokens, PROMPT_TOKENS + args.max_tokens, args.prompts * args.completions)
+
+
 def measure_own_steps(args: argparse.Namespace) -> dict[str, Any]:
-    """Train a shape for some steps; return time and memory of all but the first."""
+    """Train a shape for some steps; return time and memory of all but the first, and the launches of one more."""
     module = PolicyModule(
         policy=RandomPolicy(args.side_shape),
         sampling=Sampling(args.completions, min(WARM_UP_TOKENS, args.max_tokens), _TEMPERATURE),
         engine=InProcessEngine(args.decode_batch_size),
         optimizer=partial(torch.optim.AdamW, lr=_LEARNING_RATE, weight_decay=0.0),
-        micro_batch_size=args.micro_batch_size or MICRO_BATCH_SIZES[args.side_shape],
+        micro_batch_tokens=args.micro_batch_tokens or "auto",
         sampler_tolerance=float("inf"),  # random weights round far more than trained ones
     )
-    recorder = StepMetricsRecorder()
-    peaks = PeakMemory()
+    recorder, costs = StepMetricsRecorder(), StepCosts(counted_step=args.steps + 1)
 
     def lengthen_completions() -> None:
         if module.global_step:
@@ -154,21 +197,19 @@ def measure_own_steps(args: argparse.Namespace) -> dict[str, Any]:
     train_unlogged(
         module,
         make_task(args.prompts),
-        args.steps + 1,
-        [GRPO(), peaks, recorder],
+        args.steps + 2,
+        [GRPO(), costs, recorder],
         accelerator="gpu" if torch.cuda.is_available() else "cpu",
         devices=1,
         precision="bf16-mixed",
     )
-    steps = recorder.steps[1:]
-    parts = {part: [step[f"time/{part}"] for step in steps] for part in ("rollout", "verify", "credit", "update")}
+    steps = recorder.steps[1:-1]
+    parts = ("rollout", "verify", "credit", "update")
     return {
-        "seconds": parts,
-        "step": [sum(values) for values in zip(*parts.values(), strict=True)],
-        "completion_length": statistics.mean(step["train/completion_length"] for step in steps),
-        "prompt_length": len(module.policy.encode_questions([INSTRUCTION_TEMPLATE])[0]),
-        "at_a_time": module.micro_batches.size,
-        "bytes": {"rollout": max(peaks.rollout[1:]), "update": max(peaks.update[1:])},
+        "seconds": {part: [step[f"time/{part}"] for step in steps] for part in parts},
+        "tokens": args.prompts * args.completions * statistics.mean(step["train/completion_length"] for step in steps),
+        "bytes": {part: max(peaks[1:-1]) for part, peaks in costs.peaks.items()},
+        "launches": read_launches(costs.counter),
         "ratio_rms": [step.get("train/ratio_rms") for step in steps],
     }
 
@@ -177,143 +218,186 @@ def measure_trl_steps(args: argparse.Namespace) -> dict[str, Any]:
     """Train a shape with TRL's GRPOTrainer for some steps; return time and memory of all but the first."""
     from bench_trl import time_trl_steps  # noqa: PLC0415
 
-    rows = args.prompts * args.completions
-    part = min(rows, args.micro_batch_size or MICRO_BATCH_SIZES[args.side_shape])
-    cuda = torch.cuda.is_available()
-    starts = time_trl_steps(
-        args.steps,
-        model=make_random_model(args.side_shape, find_fastest_device()),
+    part, device = find_row_count(args), find_fastest_device()
+    steps = time_trl_steps(
+        args.steps + 1,
+        partial(read_clock, device),
+        model=make_random_model(args.side_shape, device),
         task=make_task(args.prompts),
         lora=LoRA(_LORA_RANK, 2 * _LORA_RANK),
         tokenizer=load_tokenizer(Policy().location),
         per_device_train_batch_size=part,
-        gradient_accumulation_steps=rows // part,
+        gradient_accumulation_steps=args.prompts * args.completions // part,
         num_generations=args.completions,
         max_completion_length=args.max_tokens,
         temperature=_TEMPERATURE,
         learning_rate=_LEARNING_RATE,
-        use_cpu=not cuda,
+        use_cpu=device.type == "cpu",
         bf16=True,
     )
     return {
-        "step": [end - start for start, end in itertools.pairwise(starts)],
-        "bytes": {"step": take_peak_bytes()},
+        "seconds": {"update": steps.updates[1:], "step": steps.list_seconds()[1:]},
+        "tokens": args.prompts * args.completions * statistics.mean(steps.lengths[1:]),
+        "at_a_time": part,
+        "bytes": {"update": steps.update_bytes},
     }
 
 
-SIDE_MEASUREMENTS = {"ours": measure_own_steps, "trl": measure_trl_steps}
+SIDE_MEASUREMENTS = {"machine": measure_machine, "ours": measure_own_steps, "trl": measure_trl_steps}
+"""What a process measures."""
 
 
-class Side:
-    """A process that measures one side of one shape once it is told to; it imports meanwhile.
+def run_side(side: str, shape: str, settings: Sequence[str], limit: float) -> dict[str, Any]:
+    """Measure one side of one shape in a process of its own; return its measurement, or why there is none.
 
     Args:
         side: One of :data:`SIDE_MEASUREMENTS`.
-        shape: One of :data:`~model_shapes.PUBLISHED_SHAPES`.
-        arguments: Settings of the measurement, as they are typed.
+        shape: One of :data:`~model_shapes.MODEL_SHAPES`.
+        settings: Settings of the measurement, as they are typed.
+        limit: Seconds after which the process is killed.
 
     """
+    command = [sys.executable, __file__, "--side", side, "--side_shape", shape, *settings]
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        # Its input stays open as long as it may measure, so that it ends with this process.
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=errors, text=True) as process:
+            try:
+                process.wait(limit)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return {"failed": f"killed after {limit:.0f} s"}
+        output.seek(0)
+        errors.seek(0)
+        lines = [line for line in output if line.startswith("{")]
+        if process.returncode < 0:
+            return {"failed": f"killed by signal {-process.returncode}"}
+        if process.returncode or not lines:
+            return {"failed": (errors.read().strip().splitlines() or ["it said nothing"])[-1][:300]}
+    return json.loads(lines[-1])
 
-    def __init__(self, side: str, shape: str, arguments: Sequence[str]) -> None:
-        command = [sys.executable, __file__, "--side", side, "--side_shape", shape, *arguments]
-        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (it lasts as long as the process)
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.errors, text=True)
 
-    def measure(self) -> dict[str, Any]:
-        """Have it measure; return its measurement, or its last words."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        lines = [line for line in self.process.stdout if line.startswith("{")]
-        if self.process.wait() or not lines:
-            self.errors.seek(0)
-            return {"failed": (self.errors.read().strip().splitlines() or ["it said nothing"])[-1][:300]}
-        return json.loads(lines[-1])
-
-
-def wait_for_turn() -> None:
-    """Wait until this process is told to measure; end it with the one that tells."""
-    sys.stdin.readline()
+def measure_side(args: argparse.Namespace) -> None:
+    """Print one measurement as a line of JSON, alone on the card; end with the process that waits for it."""
 
     def end_with_parent() -> None:
         sys.stdin.read()
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
+    silence_libraries()
+    torch.set_num_threads(args.threads)
+    if torch.cuda.is_available():
+        wait_for_free_card(limit=60)
+    print(json.dumps(SIDE_MEASUREMENTS[args.side](args)), flush=True)
 
 
-def tabulate_side(side: str, shape: str, measurement: dict[str, Any], tokens: float) -> dict[str, str]:
-    """Return a row of the table."""
-    row = {"shape": shape, "side": side, "rollout s": "", "of limit": "", "update s": "", "of limit ": ""}
-    if "failed" in measurement:
-        return {**row, "step s": measurement["failed"][:60], "tokens/s": "", "GiB rollout": "", "GiB update": ""}
-    if "seconds" in measurement:
-        seconds = measurement["seconds"]
-        limits = measurement["least"]
-        for name, column in (("rollout", "of limit"), ("update", "of limit ")):
-            row[f"{name} s"] = format_median_and_range(seconds[name], 2)
-            row[column] = f"{limits[name] / statistics.median(seconds[name]):.0%}"
-    peaks = measurement["bytes"]
-    return {
-        **row,
-        "step s": format_median_and_range(measurement["step"], 2),
-        "tokens/s": f"{tokens / statistics.median(measurement['step']):,.0f}",
-        "GiB rollout": f"{peaks.get('rollout', 0) / 2**30:.1f}",
-        "GiB update": f"{peaks.get('update', peaks.get('step', 0)) / 2**30:.1f}",
-    }
+def wait_for_free_card(limit: float) -> None:
+    """Wait until the memory of the process before is free.
+
+    Args:
+        limit: Seconds to wait at most.
+
+    Raises:
+        RuntimeError: other processes hold memory of the card.
+
+    """
+    end = time.perf_counter() + limit
+    while True:
+        free, total = torch.cuda.mem_get_info()
+        if free >= FREE_SHARE * total:
+            return
+        if time.perf_counter() > end:
+            raise RuntimeError(
+                f"Other processes hold {(total - free) / 2**30:.1f} of the card's {total / 2**30:.1f} GiB. End them: "
+                "what is measured runs alone."
+            )
+        time.sleep(0.5)
+
+
+ROW_COLUMNS = (
+    *("shape", "rollout s", "rollout of limit", "verify s", "update s", "update of limit", "us a token"),
+    *("TRL us a token", "of TRL", "GiB rollout", "GiB update", "TRL GiB update", "launches", "failed"),
+)
+
+
+def tabulate_shape(shape: str, rounds: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, str]:
+    """Return a row of the table.
+
+    Args:
+        shape: Name of the shape.
+        rounds: Measurements of each side, round by round, or the reason why there is none.
+
+    """
+    row: dict[str, str] = dict.fromkeys(ROW_COLUMNS, "") | {"shape": shape}
+    for side, measurements in rounds.items():
+        results = [result for result in measurements if "failed" not in result]
+        prefix = "TRL " if side == "trl" else ""
+        for part in results[0]["seconds"] if results else ():
+            seconds = [second for result in results for second in result["seconds"][part]]
+            row[f"{prefix}{part} s"] = format_median_and_range(seconds, 2)
+            row[f"{prefix}GiB {part}"] = f"{max(result['bytes'].get(part, 0) for result in results) / 2**30:.1f}"
+            if part in results[0].get("least", ()):
+                row[f"{prefix}{part} of limit"] = f"{results[0]['least'][part] / statistics.median(seconds):.0%}"
+        if results:
+            row[f"{prefix}us a token"] = format_median_and_range(list(map(find_token_cost, results)), 1)
+            row["launches"] = row["launches"] or str(results[-1].get("launches", ""))
+        row["failed"] += "".join(f"{side} {result['failed']}. " for result in measurements if "failed" in result)
+    pairs = zip(*rounds.values(), strict=True) if len(rounds) == 2 else ()
+    ratios = [
+        find_token_cost(ours) / find_token_cost(theirs) for ours, theirs in pairs if "failed" not in ours | theirs
+    ]
+    row["of TRL"] = format_median_and_range(ratios, 2) if ratios else ""
+    return {name: row[name] for name in ROW_COLUMNS}
+
+
+def find_token_cost(measurement: Mapping[str, Any]) -> float:
+    """Return the microseconds of an update for each sampled token."""
+    return 1e6 * statistics.median(measurement["seconds"]["update"]) / measurement["tokens"]
+
+
+def measure_shapes(args: argparse.Namespace) -> None:
+    """Measure every shape, both sides in turn, and print a row of the table for each."""
+    names = ("steps", "prompts", "completions", "max_tokens", "micro_batch_tokens", "decode_batch_size", "threads")
+    settings = [f"--{name}={value}" for name, value in vars(args).items() if name in names and value is not None]
+    machine = run_side("machine", args.shapes[0], settings, args.side_limit)
+    shapes: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    rows = args.prompts * args.completions
+    for shape in args.shapes:
+        architecture = parse_architecture(MODEL_SHAPES[shape])
+        assert architecture is not None
+        rounds = shapes[shape] = {side: [] for side in ("ours", "trl") if side in args.sides}
+        for number in range(args.rounds):
+            for side in rounds if number % 2 == 0 else reversed(rounds):
+                measurement = run_side(side, shape, settings, args.side_limit)
+                if not {"failed"} & {*machine, *measurement}:
+                    measurement["least"] = find_least_seconds(
+                        architecture, machine, args.prompts, PROMPT_TOKENS, rows, measurement["tokens"] / rows
+                    )
+                rounds[side].append(measurement)
+                write_measurements(args.out, limits=machine, shapes=shapes, settings=settings)
+        print_columns([tabulate_shape(shape, rounds)])
 
 
 def main() -> None:
-    """Measure every shape and print a table; one line of JSON for each side as it is done."""
+    """Measure every shape and print a row of the table for each; all values are written as they come."""
     parser = make_benchmark_parser(__doc__)
-    parser.add_argument("--shapes", nargs="+", choices=PUBLISHED_SHAPES, default=list(PUBLISHED_SHAPES))
-    parser.add_argument("--sides", nargs="+", choices=SIDE_MEASUREMENTS, default=["ours"])
-    parser.add_argument("--steps", type=int, default=3)
+    parser.set_defaults(rounds=2)
+    parser.add_argument("--shapes", nargs="+", choices=MODEL_SHAPES, default=list(PUBLISHED_SHAPES))
+    parser.add_argument("--sides", nargs="+", choices=("ours", "trl"), default=["ours", "trl"])
+    parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--prompts", type=int, default=16)
     parser.add_argument("--completions", type=int, default=16)
     parser.add_argument("--max_tokens", type=int, default=1024)
-    parser.add_argument("--micro_batch_size", type=int, default=None)
+    parser.add_argument("--micro_batch_tokens", type=int, default=None)
     parser.add_argument("--decode_batch_size", type=int, default=None)
+    parser.add_argument("--side_limit", type=float, default=900, help="seconds after which a process is killed")
     parser.add_argument("--side", choices=SIDE_MEASUREMENTS, help=argparse.SUPPRESS)
     parser.add_argument("--side_shape", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.side:
-        silence_libraries()
-        torch.set_num_threads(args.threads)
-        wait_for_turn()
-        print(json.dumps(SIDE_MEASUREMENTS[args.side](args)), flush=True)
-        return
-    machine = measure_machine()
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    settings = [
-        f"--{name}={value}"
-        for name, value in vars(args).items()
-        if name in ("steps", "prompts", "completions", "max_tokens", "micro_batch_size", "decode_batch_size", "threads")
-        and value is not None
-    ]
-    processes = {(shape, side): Side(side, shape, settings) for side in args.sides for shape in args.shapes}
-    measurements: dict[str, dict[str, Any]] = {}
-    rows = []
-    for (shape, side), process in processes.items():
-        architecture = parse_architecture(PUBLISHED_SHAPES[shape])
-        assert architecture is not None
-        measurement = process.measure()
-        completion_count = args.prompts * args.completions
-        length = round(measurement.get("completion_length", args.max_tokens))
-        if "seconds" in measurement:
-            prompt = measurement["prompt_length"]
-            measurement["least"] = find_least_seconds(
-                architecture, machine, args.prompts, prompt, completion_count, length
-            )
-        measurements.setdefault(shape, {})[side] = measurement
-        rows.append(tabulate_side(side, shape, measurement, completion_count * length))
-        print_columns(rows[-1:])
-        write_measurements(args.out, limits=machine, shapes=measurements, settings=settings)
-    print_columns(rows)
+        measure_side(args)
+    else:
+        measure_shapes(args)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,7 @@ from benchmarks import (
     measure_in_turns,
     print_columns,
     round_ratios,
+    take_peak_bytes,
     write_measurements,
 )
 from short_runs import train_unlogged
@@ -55,7 +57,7 @@ _MAX_GRADIENT_NORM = 1.0
 
 
 def time_own_steps(steps: int) -> list[float]:
-    """Return the times at which the steps of ours begin."""
+    """Return the seconds of the steps of ours, the last one left out."""
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=_PROMPT_COUNT, validation_size=64)
     optimizer = partial(torch.optim.AdamW, lr=_LEARNING_RATE, weight_decay=0.0)
     module = PolicyModule(
@@ -66,11 +68,33 @@ def time_own_steps(steps: int) -> list[float]:
     starts: list[float] = []
     module.between_steps.append(lambda: starts.append(time.perf_counter()))
     train_unlogged(module, task, steps, [GRPO()], gradient_clip_val=_MAX_GRADIENT_NORM)
-    return starts
+    return [end - start for start, end in itertools.pairwise(starts)]
 
 
 BRIDGE_STACKS = {"trl": None, "flat": "sepa_paper/c1_grpo", "sepa": "sepa_paper/c8_maxrl_sepa"}
 """Sides of the comparison with a stack inside TRL: TRL's own advantages, and conditions."""
+
+
+@dataclass
+class TrlSteps:
+    """Measurements of the steps of TRL's GRPOTrainer.
+
+    Attributes:
+        starts: Times at which steps begin, and the end of the last.
+        updates: Seconds of each step without its sampling, which includes the verdicts.
+        update_bytes: Peak memory of all updates; zero where there is no accelerator.
+        lengths: Mean length of the completions of each step.
+
+    """
+
+    starts: list[float] = field(default_factory=list)
+    updates: list[float] = field(default_factory=list)
+    update_bytes: int = 0
+    lengths: list[float] = field(default_factory=list)
+
+    def list_seconds(self) -> list[float]:
+        """Return the seconds of each step."""
+        return [end - start for start, end in itertools.pairwise(self.starts)]
 
 
 def time_trl_steps(
@@ -83,12 +107,12 @@ def time_trl_steps(
     task: ReasoningGym | None = None,
     lora: LoRA | None = None,
     **settings: Any,
-) -> list[float]:
-    """Return the times at which the steps of TRL's GRPOTrainer begin, and the end of the last.
+) -> TrlSteps:
+    """Train with TRL's GRPOTrainer and return the times of its steps.
 
     Args:
         steps: Number of steps.
-        clock: Clock that is read.
+        clock: Clock that is read; it must wait for an accelerator.
         stack: Condition whose stack gives the advantages; TRL's own if None.
         model: Model of transformers; the embedded policy if None.
         tokenizer: Its tokenizer; TRL reads that of the embedded policy if None.
@@ -115,17 +139,31 @@ def time_trl_steps(
         verdicts = task.judge(texts, [Example("", reference, {}) for reference in answer])
         return [float(verdict is Verdict.RIGHT) for verdict in verdicts]
 
-    class StepClock(TrainerCallback):
-        def __init__(self) -> None:
-            self.starts: list[float] = []
+    record = TrlSteps()
 
+    class StepClock(TrainerCallback):
         def on_step_begin(self, *_: object, **__: object) -> None:
-            self.starts.append(clock())
+            record.starts.append(clock())
+            record.updates.append(-clock())
+
+        def on_step_end(self, *_: object, **__: object) -> None:
+            record.updates[-1] += clock()
+            record.update_bytes = max(record.update_bytes, take_peak_bytes())
 
         def on_train_end(self, *_: object, **__: object) -> None:
-            self.starts.append(clock())
+            record.starts.append(clock())
 
-    step_clock = StepClock()
+    def leave_out(sample: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def sample_apart(batch: Any) -> Any:
+            record.updates[-1] += clock()
+            record.update_bytes = max(record.update_bytes, take_peak_bytes())
+            inputs = sample(batch)
+            take_peak_bytes()
+            record.updates[-1] -= clock()
+            return inputs
+
+        return sample_apart
+
     with tempfile.TemporaryDirectory() as folder:
         defaults = {
             "output_dir": folder,
@@ -158,10 +196,12 @@ def time_trl_steps(
             peft_config=LoraConfig(
                 r=lora.rank, lora_alpha=lora.alpha, target_modules=lora.targets, task_type="CAUSAL_LM"
             ),
-            callbacks=[step_clock],
+            callbacks=[StepClock()],
         )
+        trainer._prepare_inputs = leave_out(trainer._prepare_inputs)
         trainer.train()
-    return step_clock.starts
+    record.lengths = [line["completions/mean_length"] for line in trainer.state.log_history[:steps]]
+    return record
 
 
 def measure_bridge(rounds: int, steps: int, completions: int, max_tokens: int) -> dict[str, dict[str, list[float]]]:
@@ -204,8 +244,8 @@ def measure_bridge(rounds: int, steps: int, completions: int, max_tokens: int) -
             for values in parts.values():
                 values.clear()
             with contextlib.redirect_stdout(io.StringIO()):  # TRL prints what it logs
-                starts = time_trl_steps(steps, time.process_time, stack, **sizes)
-            seconds[side]["step"] += [end - start for start, end in itertools.pairwise(starts[1:])]
+                record = time_trl_steps(steps, time.process_time, stack, **sizes)
+            seconds[side]["step"] += record.list_seconds()[1:]
             for name, values in parts.items():
                 seconds[side][name] += values[1:-1]
     return seconds
@@ -235,8 +275,7 @@ def measure_seconds_per_step(side: str, steps: int, threads: int) -> float:
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if process.returncode:
         sys.exit(process.stderr)
-    starts = json.loads(process.stdout.splitlines()[-1])
-    return statistics.median(end - start for start, end in itertools.pairwise(starts[2:]))
+    return statistics.median(json.loads(process.stdout.splitlines()[-1])[2:])
 
 
 def main() -> None:
@@ -260,7 +299,8 @@ def main() -> None:
     if args.side:
         silence_libraries()
         torch.set_num_threads(args.threads)
-        print(json.dumps({"ours": time_own_steps, "trl": time_trl_steps}[args.side](args.steps)))
+        is_trl = args.side == "trl"
+        print(json.dumps(time_trl_steps(args.steps).list_seconds() if is_trl else time_own_steps(args.steps)))
         return
     sides = {side: partial(measure_seconds_per_step, side, args.steps, args.threads) for side in ("trl", "ours")}
     seconds = measure_in_turns(sides, args.rounds)

@@ -11,6 +11,10 @@ from typing import Any
 
 import torch
 
+from rlcredit.training.step_state import read_clock
+
+CPU_DEVICE = torch.device("cpu")
+
 
 def make_benchmark_parser(doc: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options of every benchmark."""
@@ -54,6 +58,31 @@ def print_columns(rows: Sequence[Mapping[str, Any]]) -> None:
     widths = [max(len(row[column]) for row in cells) for column in range(len(names))]
     for row in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)
+
+
+def measure_peak_rate(size: int = 1024, device: torch.device = CPU_DEVICE, dtype: torch.dtype = torch.float32) -> float:
+    """Return the operations a second of a product of two square matrices, the best of some."""
+    factors = [torch.randn(size, size, device=device).to(dtype) for _ in range(2)]
+    return 2 * size**3 / find_least_time(lambda: torch.mm(*factors), device)
+
+
+def find_least_time(work: Callable[[], object], device: torch.device) -> float:
+    """Return the seconds of the fastest of eight calls, the work of an accelerator included."""
+    seconds = []
+    for _ in range(8):
+        start = read_clock(device)
+        work()
+        seconds.append(read_clock(device) - start)
+    return min(seconds)
+
+
+def take_peak_bytes() -> int:
+    """Return the largest number of bytes allocated on the accelerator since the last call; zero without one."""
+    if not torch.cuda.is_available():
+        return 0
+    peak = torch.cuda.max_memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    return peak
 
 
 def write_measurements(file: Path | None, **values: Any) -> None:

@@ -46,18 +46,19 @@ PUBLISHED_SHAPES: dict[str, dict[str, Any]] = {
 MODEL_SHAPES = {**SMALL_SHAPES, **PUBLISHED_SHAPES}
 
 
-def make_random_model(shape: str, device: torch.device, dtype: Precision = "bfloat16") -> Any:
+def make_random_model(shape: str, device: torch.device, dtype: Precision = "bfloat16", **others: Any) -> Any:
     """Return a model of a shape with random weights that do not learn.
 
     Args:
         shape: One of :data:`MODEL_SHAPES`.
         device: Device on which the weights are drawn.
         dtype: Their precision.
+        **others: Sizes that replace those of the shape.
 
     """
     from transformers import AutoConfig, AutoModelForCausalLM  # noqa: PLC0415
 
-    sizes = {**MODEL_SHAPES[shape], "eos_token_id": 2, "pad_token_id": 0}
+    sizes = {**MODEL_SHAPES[shape], "eos_token_id": 2, "pad_token_id": 0, **others}
     config = AutoConfig.for_model(sizes.pop("model_type"), **sizes)
     torch.manual_seed(0)
     with device:

@@ -34,3 +34,22 @@ def make_unlogged_trainer(steps: int, callbacks: Sequence[Callback], **trainer_o
         callbacks=list(callbacks),
         **trainer_options,
     )
+
+
+class StepMetricsRecorder(Callback):
+    """Keep what every step measured of itself, once all of it has been logged."""
+
+    def __init__(self) -> None:
+        self.steps: list[dict[str, float]] = []
+
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
+        """Have the step before remembered when the next begins."""
+        pl_module.between_steps.append(lambda: trainer.global_step and self.copy_step_metrics(trainer))
+
+    def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
+        """Remember the last one."""
+        self.copy_step_metrics(trainer)
+
+    def copy_step_metrics(self, trainer: Trainer) -> None:
+        """Copy the metrics of one step."""
+        self.steps.append({name: float(value) for name, value in trainer.callback_metrics.items()})

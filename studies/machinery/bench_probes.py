@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from bench_step import STEP_PARTS, measure_training_steps
 from lightning.pytorch import Callback
 
 from callbacks.episode.grpo import GRPO
@@ -36,6 +35,7 @@ from callbacks.tokens.hicra import HICRA
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.pages.tables import Table
+from studies.machinery.bench_step import STEP_PARTS, measure_training_steps
 
 HOOKS = ("assign", "on_before_backward", "on_train_batch_end")
 STACKS = {"maxrl": [MaxRL()], "hicra": [GRPO(), StrategicGrams(), HICRA()], "gtpo": [GRPO(), GTPO()]}

@@ -11,7 +11,6 @@ import statistics
 import time
 
 import torch
-from bench_step import measure_training_steps
 from benchmarks import make_benchmark_parser, write_measurements
 
 from callbacks.episode.maxrl import MaxRL
@@ -23,6 +22,7 @@ from callbacks.tokens.hicra import HICRA
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
+from studies.machinery.bench_step import measure_training_steps
 
 PROSE = "so we have x = 4 y + 12 and the sum of both is equal to 17 minus what was there"
 

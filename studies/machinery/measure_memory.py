@@ -245,7 +245,7 @@ def make_run(run: Measured, folder: Path, device: str) -> tuple[Trainer, PolicyM
         pass_k=1,
         engine=InProcessEngine() if run.processes == 1 else ForeignEngine(),
         optimizer=partial(torch.optim.AdamW, lr=1e-4),
-        micro_batch_size=run.micro,
+        micro_batch_tokens=run.micro * (ASSUMED_PROMPT_TOKENS + run.tokens) if run.micro else "auto",
         sampler_tolerance=float("inf"),
         mismatch_cap=None,
     )

@@ -1,6 +1,6 @@
 """Time the parts of a training step of the embedded policy: rollout, verify, credit, update; tokens per second.
 
-python scripts/bench_step.py --threads 1 --steps 20
+python -m studies.machinery.bench_step --threads 1 --steps 20
 
 Beside rollout and update: the arithmetic of the weights that they cannot do without (two operations a weight and token
 forwards, two more backwards, prompts once per group), as a share of what the machine does in a product of matrices.
@@ -8,14 +8,13 @@ forwards, two more backwards, prompts once per group), as a share of what the ma
 """
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import torch
-from benchmarks import make_benchmark_parser, write_measurements
-from lightning.pytorch import Callback, Trainer
-from short_runs import train_unlogged
+from benchmarks import make_benchmark_parser, measure_peak_rate, write_measurements
+from lightning.pytorch import Callback
+from short_runs import StepMetricsRecorder, train_unlogged
 from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
@@ -23,56 +22,17 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.policy.policy import Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
-from rlcredit.training.step_state import read_clock
 
-CPU_DEVICE = torch.device("cpu")
 STEP_PARTS = ("time/rollout", "time/verify", "time/credit", "time/update")
 
 
-class StepMetricsRecorder(Callback):
-    """Keep what every step measured of itself, once all of it has been logged."""
-
-    def __init__(self) -> None:
-        self.steps: list[dict[str, float]] = []
-
-    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
-        """Have the step before remembered when the next begins."""
-        pl_module.between_steps.append(lambda: trainer.global_step and self.copy_step_metrics(trainer))
-
-    def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
-        """Remember the last one."""
-        self.copy_step_metrics(trainer)
-
-    def copy_step_metrics(self, trainer: Trainer) -> None:
-        """Copy the metrics of one step."""
-        self.steps.append({name: float(value) for name, value in trainer.callback_metrics.items()})
-
-
-def measure_training_steps(
-    steps: int, micro_batch_size: int | None = None, stack: Sequence[Callback] = ()
-) -> list[dict[str, float]]:
+def measure_training_steps(steps: int, stack: Sequence[Callback] = ()) -> list[dict[str, float]]:
     """Train the embedded policy for some steps and return the metrics of each."""
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, validation_size=64)
-    module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4), micro_batch_size=micro_batch_size)
+    module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4))
     recorder = StepMetricsRecorder()
     train_unlogged(module, task, steps, [*(stack or [GRPO()]), recorder])
     return recorder.steps
-
-
-def measure_peak_rate(size: int = 1024, device: torch.device = CPU_DEVICE, dtype: torch.dtype = torch.float32) -> float:
-    """Return the operations a second of a product of two square matrices, the best of some."""
-    factors = [torch.randn(size, size, device=device).to(dtype) for _ in range(2)]
-    return 2 * size**3 / find_least_time(lambda: torch.mm(*factors), device)
-
-
-def find_least_time(work: Callable[[], object], device: torch.device) -> float:
-    """Return the seconds of the fastest of eight calls, the work of an accelerator included."""
-    seconds = []
-    for _ in range(8):
-        start = read_clock(device)
-        work()
-        seconds.append(read_clock(device) - start)
-    return min(seconds)
 
 
 def count_multiplied_weights() -> int:
@@ -87,11 +47,10 @@ def main() -> None:
     """Print medians over the steps after the first two."""
     parser = make_benchmark_parser(__doc__)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--micro-batch-size", type=int, default=None)
     args = parser.parse_args()
     silence_libraries()
     torch.set_num_threads(args.threads)
-    steps = measure_training_steps(args.steps, args.micro_batch_size)[2:]
+    steps = measure_training_steps(args.steps)[2:]
     medians = {part: statistics.median(step[part] for step in steps) for part in STEP_PARTS}
     total = sum(medians.values())
     tokens = 128 * statistics.median(step["train/completion_length"] for step in steps) + 8 * 27
