@@ -79,29 +79,27 @@ class _AdaptedProduct(Function):
         y = x @ weight.T if start is None else torch.addmm(start, x, weight.T)
         if residual is not None and linear.bias is not None:
             y += linear.bias
-        ctx.linear, ctx.has_residual, product = linear, residual is not None, None
+        ctx.linear, ctx.has_residual, product, joined_a = linear, residual is not None, None, None
         if factors:
-            product = _scaled_product(x.to(factors[0].dtype), _join_factors(factors[:count]).T, linear.scale)
-            for part, factor_b, part_product in zip(
-                _split_columns(y, linear), factors[count:], product.chunk(count, -1), strict=True
-            ):
+            joined_a = factors[0] if count == 1 else torch.cat(factors[:count])
+            product = torch.addmm(joined_a.new_empty(1), x.to(joined_a.dtype), joined_a.T, beta=0, alpha=linear.scale)
+            parts = zip(_split_columns(y, linear), product.chunk(count, -1), factors[count:], strict=True)
+            for part, part_product, factor_b in parts:
                 _add_product(part, part_product, factor_b.T)
-        ctx.save_for_backward(x, product, *factors)
+        ctx.save_for_backward(x, product, joined_a, *factors[count:])
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        x, product, *factors = ctx.saved_tensors
-        linear, count = ctx.linear, len(factors) // 2
-        factors_a, factors_b = factors[:count], factors[count:]
-        product_gradient, factor_gradients = None, []
-        if factors:
+        x, product, joined_a, *factors_b = ctx.saved_tensors
+        linear, count, factor_gradients = ctx.linear, len(factors_b), []
+        product_gradient = None if product is None else torch.empty_like(product)
+        if product_gradient is not None:
             parts = [part.to(product.dtype) for part in _split_columns(gradient, linear)]
-            pairs = zip(parts, factors_b, strict=True)
-            product_gradient = torch.cat(
-                [_scaled_product(part, factor_b, linear.scale) for part, factor_b in pairs], -1
-            )
+            spaces = zip(parts, factors_b, product_gradient.chunk(count, -1), strict=True)
+            for part, factor_b, space in spaces:
+                torch.addmm(space.new_empty(1), part, factor_b, beta=0, alpha=linear.scale, out=space)
             pairs = zip(parts, product.chunk(count, -1), strict=True)
             gradients_b = [part.T @ part_product for part, part_product in pairs]
             factor_gradients = [*(product_gradient.T @ x.to(product.dtype)).chunk(count), *gradients_b]
@@ -109,7 +107,7 @@ class _AdaptedProduct(Function):
         if ctx.needs_input_grad[0]:
             x_gradient = gradient @ linear.read_weight()
             if product_gradient is not None:
-                _add_product(x_gradient, product_gradient, _join_factors(factors_a))
+                _add_product(x_gradient, product_gradient, joined_a)
         return x_gradient, gradient if ctx.has_residual else None, None, *factor_gradients
 
 
@@ -117,17 +115,9 @@ def _read_bias(base: Any) -> Tensor:
     return base.weight.new_zeros(base.out_features) if base.bias is None else base.bias.detach()
 
 
-def _join_factors(factors: Sequence[Tensor]) -> Tensor:
-    return factors[0] if len(factors) == 1 else torch.cat(list(factors))
-
-
 def _split_columns(y: Tensor, linear: JoinedLinear) -> list[Tensor]:
     """Return the outputs of the adapted layers, as views."""
     return [y[:, columns] for columns in linear.columns]
-
-
-def _scaled_product(rows: Tensor, columns: Tensor, scale: float) -> Tensor:
-    return torch.addmm(rows.new_empty(1), rows, columns, beta=0, alpha=scale)
 
 
 def _add_product(total: Tensor, rows: Tensor, columns: Tensor) -> None:

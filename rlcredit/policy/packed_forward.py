@@ -240,12 +240,12 @@ class PackedLayer:
         """Return the output of attention for each token, shape ``(N, heads x width)``."""
         heads, keys = self.query_heads, self.key_heads
         qkv = qkv.view(len(qkv), -1, self.width)
-        queries_keys = qkv[:, : heads + keys]
         if self.head_norms is not None:
             query_norm, key_norm = self.head_norms
-            queries_keys = torch.cat([query_norm(queries_keys[:, :heads]), key_norm(queries_keys[:, heads:])], 1)
-        qkv = torch.cat([_Rotation.apply(queries_keys, cos, sin), qkv[:, heads + keys :]], 1)
-        sequences = _GatheredSequences.apply(qkv.flatten(1), layout).view(len(layout.sequences), -1, self.width)
+            queries, key_part, values = qkv.split([heads, keys, keys], 1)
+            qkv = torch.cat([query_norm(queries), key_norm(key_part), values], 1)
+        rotated_qkv = _Rotation.apply(qkv, cos, sin, heads + keys)
+        sequences = _GatheredSequences.apply(rotated_qkv.flatten(1), layout).view(len(layout.sequences), -1, self.width)
         parts = sequences.split([heads, keys, keys], 1)
         attention = attend_sequences(parts, layout, self.scale, self.window)
         return _FirstPlaces.apply(attention.flatten(1), layout)
@@ -340,22 +340,27 @@ class _FirstPlaces(Function):
 
 
 class _Rotation(Function):
-    """Rotary embedding of ``(N, heads, H)``; the sine has the signs."""
+    """Rotary embedding of the first heads of ``(N, heads, H)``; the sine has the signs, others pass as they are."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor, heads: int) -> Tensor:
         ctx.save_for_backward(cos, sin)
-        return _rotate_halves(x, cos, sin)
+        ctx.heads = heads
+        return _rotate_halves(x, cos, sin, heads, 1)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         cos, sin = ctx.saved_tensors
-        return _rotate_halves(gradient, cos, sin.roll(sin.shape[-1] // 2, -1)), None, None
+        return _rotate_halves(gradient, cos, sin, ctx.heads, -1), None, None, None
 
 
-def _rotate_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    return torch.addcmul(x * cos, x.roll(x.shape[-1] // 2, -1), sin)
+def _rotate_halves(x: Tensor, cos: Tensor, sin: Tensor, heads: int, direction: int) -> Tensor:
+    result, part = torch.empty_like(x), x[:, :heads]
+    halves = part.roll(x.shape[-1] // 2, -1)
+    torch.addcmul(part * cos, halves, sin, value=direction, out=result[:, :heads])
+    result[:, heads:] = x[:, heads:]
+    return result
 
 
 class _GatedProduct(Function):
