@@ -9,44 +9,44 @@ LINE_BUDGETS = {
     "rlcredit/base": 1053,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1093,  # the stacks in other trainers
     "rlcredit/campaign": 3581,  # declared sets of runs, started and resumed
-    "rlcredit/cards": 4069,  # report cards of operators
-    "rlcredit/cli": 3634,  # the command line
+    "rlcredit/cards": 4065,  # report cards of operators
+    "rlcredit/cli": 3652,  # the command line
     "rlcredit/config": 2342,  # what people write, read and checked
     "rlcredit/credit": 2665,  # the rollout, the operator, the checks of a stack
-    "rlcredit/decoding": 1766,  # engines that answer prompts
-    "rlcredit/evaluation": 1717,  # policies compared on held-out questions
-    "rlcredit/formulas": 2368,  # pure formulas on tensors
-    "rlcredit/losses": 1000,  # credit and ratios to a scalar
+    "rlcredit/decoding": 2183,  # engines that answer prompts
+    "rlcredit/evaluation": 1719,  # policies compared on held-out questions
+    "rlcredit/formulas": 2406,  # pure formulas on tensors
+    "rlcredit/losses": 1006,  # credit and ratios to a scalar
     "rlcredit/oracle": 666,  # the policy's own estimate of a prefix's value
     "rlcredit/outputs": 989,  # files that a run leaves
     "rlcredit/pages": 594,  # tables, formats and layout of pages
-    "rlcredit/policy": 2062,  # the language model and its adapter
-    "rlcredit/preflight": 1255,  # checks before weights are read
+    "rlcredit/policy": 2923,  # the language model and its adapter
+    "rlcredit/preflight": 1488,  # checks before weights are read
     "rlcredit/record": 1427,  # the record of a run, and MLflow
     "rlcredit/report": 1770,  # reports of campaigns
     "rlcredit/run_folder": 445,  # the folder of a run
     "rlcredit/statistics": 1421,  # statistics on plain numbers
     "rlcredit/supervision": 861,  # what watches a run
     "rlcredit/tasks": 3048,  # questions and answers
-    "rlcredit/training": 3192,  # the training step
+    "rlcredit/training": 3544,  # the training step
     "rlcredit/verification": 6754,  # judges of answers, in processes of their own
     "callbacks": 5365,  # operators and probes
-    "scripts": 2503,  # what developers of rlcredit run
+    "scripts": 2708,  # what developers of rlcredit run
     "tests": 1034,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
-    "tests/behaviour": 2372,  # whole runs
+    "tests/behaviour": 2469,  # whole runs
     "tests/callbacks": 4933,  # one file for each operator and probe
     "tests/contracts": 2946,  # what holds for all operators, names, pages
-    "tests/docs": 449,  # commands and sentences of the pages
-    "tests/rlcredit": 29410,  # mirror of `rlcredit`
-    "tests/scripts": 303,  # mirror of `scripts`
+    "tests/docs": 493,  # commands and sentences of the pages
+    "tests/rlcredit": 30807,  # mirror of `rlcredit`
+    "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
 
-FILE_BUDGET = 499
+FILE_BUDGET = 507
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 51612
+WORD_BUDGET = 53157
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]

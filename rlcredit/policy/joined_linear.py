@@ -94,8 +94,9 @@ class _AdaptedProduct(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         x, product, joined_a, *factors_b = ctx.saved_tensors
         linear, count, factor_gradients = ctx.linear, len(factors_b), []
-        product_gradient = None if product is None else torch.empty_like(product)
-        if product_gradient is not None:
+        product_gradient = None
+        if product is not None:
+            product_gradient = torch.empty_like(product)
             parts = [part.to(product.dtype) for part in _split_columns(gradient, linear)]
             spaces = zip(parts, factors_b, product_gradient.chunk(count, -1), strict=True)
             for part, factor_b, space in spaces:

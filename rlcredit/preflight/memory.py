@@ -1,5 +1,6 @@
 """The memory that a run is forecast to take, beside the memory there is; a run that cannot fit is refused."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,9 +13,10 @@ from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.credit.contract import OperatorContract
 from rlcredit.credit.stack_checks import select_operators
 from rlcredit.decoding.fused_forward import FUSED_KINDS
-from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.in_process import MEMORY_SHARE, InProcessEngine
 from rlcredit.policy.architecture import DecoderArchitecture, parse_architecture
 from rlcredit.policy.memory import (
+    DRAWN_LOGIT_BYTES,
     FORECAST_ERROR,
     PRECISION_BYTES,
     QUANTIZED_BYTES,
@@ -309,7 +311,7 @@ class _PlannedRun:
         for number, sampling in requests:
             rows, tokens = number * sampling.completions, sampling.max_tokens
             if isinstance(engine, InProcessEngine):
-                rows = min(engine.decode_batch_size or rows, rows)
+                rows = min(engine.decode_batch_size or self._count_fitting_rows(holding, tokens), rows)
                 yield PassSize(number, ASSUMED_PROMPT_TOKENS, rows, tokens), "completions"
             else:
                 rows = self._count_rows(rows, tokens)
@@ -350,6 +352,16 @@ class _PlannedRun:
         recomputation = ", each computed again" if part.is_recomputed else recomputation
         text = f"update of {bound_word}{total:,} tokens, {part.tokens:,} at a time{recomputation}"
         return size, part.forecast_bytes(cost, part.tokens if is_separate else total), text
+
+    def _count_fitting_rows(self, holding: WeightHolding, tokens: int) -> int:
+        """Return the number of completions that are decoded at a time unless a number is set, as memory allows."""
+        device, shape = self.trainer.strategy.root_device, self.architecture
+        if device.type == "cpu":
+            return sys.maxsize
+        key_bytes = 2 * shape.layers * shape.key_width * PRECISION_BYTES[holding.dtype]
+        row_bytes = key_bytes * (ASSUMED_PROMPT_TOKENS + tokens) + 2 * DRAWN_LOGIT_BYTES * shape.vocabulary
+        room = MEMORY_SHARE * find_memory_share(device, 1)[0] - weight_bytes(shape, holding)
+        return max(1, int(room // row_bytes))
 
     def _count_rows(self, rows: int, tokens: int) -> int:
         """Return the number of completions that are scored at a time."""
