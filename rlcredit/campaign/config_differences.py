@@ -16,7 +16,7 @@ Flat = dict[str, Any]
 _ABSENT_VALUE = "nothing"
 
 
-_NEW_DEFAULTS = {"deterministic": True}
+_NEW_DEFAULTS = {"deterministic": True, "micro_batch_tokens": "auto"}
 """Defaults of arguments that were None in campaigns which still go on."""
 
 
