@@ -412,6 +412,9 @@ def _read_source(source: str) -> tuple[dict[str, Any], dict[KeyPath, str], Path]
         raise ValueError(
             f"{shorten_name(source)}: a configuration is a mapping of keys, got {kind}. Write `key: value` lines."
         )
+    model = content.get("model")
+    if isinstance(model, dict) and model.get("micro_batch_size", 0) is None:
+        del model["micro_batch_size"]  # runs have saved it, at its default, before `micro_batch_tokens` took its place
     for path, value in walk_key_paths(content):
         place = f"{shorten_name(source)}: {'.'.join(map(str, path))}"
         if isinstance(value, str) and "\0" in value:

@@ -127,3 +127,11 @@ def test_every_value_keeps_the_place_that_wrote_it_last(tmp_path, monkeypatch):
 def test_a_word_that_is_no_flag_with_its_value_is_refused(words, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         read(*words)
+
+
+def test_a_saved_setting_whose_place_another_took_is_passed_over_at_its_default_only(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text("model:\n  micro_batch_size: null\n  seed: 3\n")
+    assert read_configuration(["fit", f"--config={file}"], CONFIG_ROOTS).values["model"] == {"seed": 3}
+    file.write_text("model:\n  micro_batch_size: 4\n")
+    assert read_configuration(["fit", f"--config={file}"], CONFIG_ROOTS).values["model"] == {"micro_batch_size": 4}

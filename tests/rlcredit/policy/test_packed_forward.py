@@ -8,6 +8,7 @@ from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from rlcredit.policy.architecture import DECODER_KINDS
+from rlcredit.policy.memory import PassSize, estimate_update_cost
 from rlcredit.policy.packed_forward import (
     PACKED_KINDS,
     PackedForward,
@@ -277,3 +278,24 @@ def test_gradients_of_prompts_may_be_summed_a_few_tokens_at_a_time(monkeypatch):
     monkeypatch.setattr("rlcredit.policy.packed_forward.MAX_COPY_BYTES", 2000)
     parts = differentiate(policy, *read_packed(policy, *rows))
     assert all(torch.equal(parts[name], gradient) for name, gradient in whole.items())
+
+
+@pytest.mark.parametrize("case", ["llama", "qwen3", "gemma3 with windows"])
+def test_the_graph_takes_the_bytes_that_are_forecast(case):
+    policy, rows = make_policy(case), make_rows(prompts=4, group=4, width=64)
+    frozen = {weight.untyped_storage().data_ptr() for weight in policy.parameters()}
+    storages = {}
+
+    def keep(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in frozen and tensor.is_floating_point():
+            storages[storage.data_ptr()] = tensor, storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        _, layout = PackedForward(policy).read_rows(*rows)
+    tokens = len(layout.ids)
+    prompts = int((layout.copies[:, 0] < len(layout.sequences)).sum()) / 4
+    size = PassSize(4, round(prompts), 16, round((tokens - 4 * prompts) / 16))
+    cost = estimate_update_cost(policy.architecture, "float32", size, rank=4, is_packed=True)
+    assert sum(number for _, number in storages.values()) == pytest.approx(tokens * cost.graph, rel=0.25)
