@@ -11,11 +11,11 @@ LINE_BUDGETS = {
     "rlcredit/campaign": 3581,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4065,  # report cards of operators
     "rlcredit/cli": 3652,  # the command line
-    "rlcredit/config": 2342,  # what people write, read and checked
+    "rlcredit/config": 2345,  # what people write, read and checked
     "rlcredit/credit": 2665,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2183,  # engines that answer prompts
     "rlcredit/evaluation": 1719,  # policies compared on held-out questions
-    "rlcredit/formulas": 2406,  # pure formulas on tensors
+    "rlcredit/formulas": 2408,  # pure formulas on tensors
     "rlcredit/losses": 1006,  # credit and ratios to a scalar
     "rlcredit/oracle": 666,  # the policy's own estimate of a prefix's value
     "rlcredit/outputs": 989,  # files that a run leaves
@@ -28,7 +28,7 @@ LINE_BUDGETS = {
     "rlcredit/statistics": 1421,  # statistics on plain numbers
     "rlcredit/supervision": 861,  # what watches a run
     "rlcredit/tasks": 3048,  # questions and answers
-    "rlcredit/training": 3544,  # the training step
+    "rlcredit/training": 3546,  # the training step
     "rlcredit/verification": 6754,  # judges of answers, in processes of their own
     "callbacks": 5365,  # operators and probes
     "scripts": 2708,  # what developers of rlcredit run
@@ -38,7 +38,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 4933,  # one file for each operator and probe
     "tests/contracts": 2946,  # what holds for all operators, names, pages
     "tests/docs": 493,  # commands and sentences of the pages
-    "tests/rlcredit": 30807,  # mirror of `rlcredit`
+    "tests/rlcredit": 30837,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
@@ -46,7 +46,7 @@ LINE_BUDGETS = {
 FILE_BUDGET = 507
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 53157
+WORD_BUDGET = 53224
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         plan_mask_from_spans,
     )
     from rlcredit.formulas.uncertainty import (
+        choose_chunk,
         logprobs_and_entropy,
         predictive_variance,
         scores_from_hidden,
@@ -82,6 +83,7 @@ __all__ = [
     "RewardRangeError",
     "calibration_sums",
     "carried_values",
+    "choose_chunk",
     "class_counts",
     "companion_rows",
     "companion_sums",

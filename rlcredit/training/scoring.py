@@ -233,12 +233,14 @@ class RolloutScorer:
         prompts = host.prompt_ids[numbers]
         prompt_lengths = self.policy.prompt_mask(prompts).sum(-1)
         widths = (lengths + prompt_lengths.max()).tolist()
-        tokens = int(lengths.sum() + prompt_lengths.sum()) if reader else len(widths) * widths[-1]
-        prompts_read = int((prompts[1:] != prompts[:-1]).any(-1).sum()) + 1
+        is_repeated = torch.zeros(len(prompts), dtype=torch.bool)
+        is_repeated[1:] = (prompts[1:] == prompts[:-1]).all(-1)
+        prompt_tokens = int(prompt_lengths[~is_repeated].sum())
+        tokens = int(lengths.sum()) + prompt_tokens if reader else len(widths) * widths[-1]
         cost = estimate_update_cost(
             self.policy.architecture,
             self.policy.dtype,
-            PassSize(prompts_read, int(prompt_lengths.max()), len(lengths), int(lengths.max())),
+            PassSize(int((~is_repeated).sum()), int(prompt_lengths.max()), len(lengths), int(lengths.max())),
             rank=self.policy.lora.rank,
             is_packed=reader is not None,
             is_mixed=torch.is_autocast_enabled(self.policy.device.type),
