@@ -119,8 +119,8 @@ class PackedForward:
         """Read completions after their prompts, with graph where gradients are enabled.
 
         Args:
-            prompt_ids: Left-gradient_rows prompts, shape ``(B, L)``, on the CPU.
-            completion_ids: Right-gradient_rows completions, shape ``(B, T)``, on the CPU.
+            prompt_ids: Left-padded prompts, shape ``(B, L)``, on the CPU.
+            completion_ids: Right-padded completions, shape ``(B, T)``, on the CPU.
             lengths: Tokens of each completion, shape ``(B,)``, on the CPU.
             recomputed_layers: Layers, from the first, of which the backward pass finds the input alone and computes
                 the rest again.
