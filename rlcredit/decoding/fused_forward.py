@@ -195,8 +195,12 @@ class FusedForward(DecodingForward):
             queries, kv = layer.project_qkv(x, cos, sin)
             queries = queries.view(*prompt_ids.shape, layer.queries, -1).transpose(1, 2)
             kv = kv.view(*prompt_ids.shape, 2, layer.keys, -1).permute(2, 0, 3, 1, 4)
-            groups = layer.queries > layer.keys
-            attention = scaled_dot_product_attention(queries, *kv, attention_bias, scale=layer.scale, enable_gqa=groups)
+            read_kv, is_grouped = kv, layer.queries > layer.keys
+            if is_grouped and x.is_cuda:  # beside a mask, torch's kernels that keep no scores know no groups
+                read_kv, is_grouped = kv.repeat_interleave(layer.queries // layer.keys, 2), False
+            attention = scaled_dot_product_attention(
+                queries, *read_kv, attention_bias, scale=layer.scale, enable_gqa=is_grouped
+            )
             x = layer.finish_layer(x, attention.transpose(1, 2).reshape(len(x), -1))
             self.cache.append(self._cache_type(kv, context_numbers, room))
         self.column, self.places = length, places[:, -1][context_numbers] + 1

@@ -105,12 +105,12 @@ class VLLMInProcess(Engine):
             self.close()
         torch.cuda.empty_cache()  # the trainer has reserved more than it uses
         if self._llm is None:
-            self._llm, self._base = self._start(policy, seed), base
+            self._llm, self._base = self._start_vllm(policy, seed), base
         elif self._can_sleep:
             self._llm.wake_up()
         return self._llm
 
-    def _start(self, policy: Policy, seed: int) -> Any:
+    def _start_vllm(self, policy: Policy, seed: int) -> Any:
         for name, value in VLLM_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         from vllm import LLM  # noqa: PLC0415  # pyright: ignore[reportMissingImports]

@@ -149,10 +149,12 @@ class _ChunkedHead(torch.autograd.Function):
             if keeps:
                 probabilities = p
             elif has_gradient:
-                if keeps_entropy:
-                    slopes.append(_entropy_slope(p, chunk_scores[1]).to(weight.dtype) @ weight)
-                # One is taken off before rounding, which would leave a nearly certain token no gradient.
-                pulls.append(p.scatter_add_(1, t[:, None], p.new_full((len(p), 1), -1)).to(weight.dtype) @ weight)
+                with torch.autocast(hidden.device.type, enabled=False):
+                    if keeps_entropy:
+                        slopes.append(_entropy_slope(p, chunk_scores[1]).to(weight.dtype) @ weight)
+                    # One is taken off before rounding, which would leave a nearly certain token no gradient.
+                    p.scatter_add_(1, t[:, None], p.new_full((len(p), 1), -1))
+                    pulls.append(p.to(weight.dtype) @ weight)
             del p  # before the next chunk
         logprobs, entropy, squares = (torch.cat(parts) for parts in zip(*scores, strict=True))
         vectors = (torch.cat(parts) if parts else None for parts in (pulls, slopes))

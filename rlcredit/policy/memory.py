@@ -207,6 +207,7 @@ def estimate_update_cost(
     rank: int = 0,
     is_packed: bool = False,
     is_mixed: bool = False,
+    keys_per_token: float | None = None,
 ) -> UpdateCost:
     """Return the bytes that an update keeps of a token, padding included where it is read.
 
@@ -221,15 +222,20 @@ def estimate_update_cost(
         rank: Rank of the adapter.
         is_packed: Whether the pass without padding reads them, see :mod:`rlcredit.policy.packed_forward`.
         is_mixed: Whether products are taken in fewer bits than float32 has.
+        keys_per_token: Tokens that attention sees, padding included, over tokens read without padding; as if all
+            completions had one length if None.
 
     """
     if not is_packed:
         graph = activation_bytes(architecture, dtype, size, is_mixed=is_mixed) / max(1, size.keys)
         return UpdateCost(graph, None, architecture.layers)
     heads = architecture.query_width + architecture.key_width
+    # In float32 an accelerator's kernel reads keys and values once for each head of queries.
+    attention = 4 * architecture.query_width if dtype == "float32" else 2 * heads
     channels = 2 * architecture.layer_norms * architecture.hidden + architecture.query_width + 7 * rank
     channels += heads * architecture.has_qk_norm
-    channels += 2 * heads * size.keys / (size.prompts * size.prompt_tokens + size.rows * size.tokens)
+    tokens = size.prompts * size.prompt_tokens + size.rows * size.tokens
+    channels += attention * (size.keys / tokens if keys_per_token is None else keys_per_token)
     channels += 3 * architecture.intermediate
     if architecture.sparse:
         channels += architecture.active * (2 * architecture.hidden + 4 * architecture.expert_width)

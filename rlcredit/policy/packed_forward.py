@@ -131,13 +131,17 @@ class PackedForward:
         """
         dtype = self.embedding.weight.dtype
         is_autocast = torch.is_autocast_enabled(self.device.type)
-        is_flat = has_varlen_attention(self.device, dtype)
-        layout = lay_out_rows(prompt_ids, completion_ids, lengths, is_padded=not is_flat).move_to(self.device)
+        layout = lay_out_rows(prompt_ids, completion_ids, lengths, is_padded=not self.is_flat).move_to(self.device)
         factors = [factor for layer in self.layers for linear in layer.linears for factor in linear.factors]
         if factors and is_autocast and factors[0].dtype != dtype:
             factors = CastFactors.apply(dtype, *factors)
         with torch.autocast(self.device.type, enabled=False):
             return self._run_layers(layout, factors, recomputed_layers), layout
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether attention reads sequences side by side, without padding too."""
+        return has_varlen_attention(self.device, self.embedding.weight.dtype, self.layers[0].width)
 
     def _run_layers(self, layout: PackedLayout, factors: Sequence[Tensor], recomputed_layers: int) -> Tensor:
         x = self.embedding(layout.ids)
@@ -258,9 +262,11 @@ def _add_linear(
     return linear(x, factors, residual) if norm is None else residual + norm(linear(x, factors))
 
 
-def has_varlen_attention(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether torch has a kernel for sequences side by side on a device; it takes fewer bits than float32 has."""
-    if device.type != "cuda" or dtype == torch.float32 or torch.cuda.get_device_capability(device) < (8, 0):
+def has_varlen_attention(device: torch.device, dtype: torch.dtype, width: int) -> bool:
+    """Whether torch has a kernel for sequences side by side on a device, for heads of this width in 16 bits."""
+    if device.type != "cuda" or dtype == torch.float32 or width % 8 or width > 256:
+        return False
+    if torch.cuda.get_device_capability(device) < (8, 0):
         return False
     try:
         from torch.nn.attention.varlen import varlen_attn  # noqa: PLC0415
@@ -296,6 +302,10 @@ def attend_sequences(parts: Sequence[Tensor], layout: PackedLayout, scale: float
         distance = torch.arange(layout.width, device=queries.device)
         distance = distance[:, None] - distance
         band = (distance >= 0) & (distance < window)
+    if is_grouped and queries.is_cuda and (band is not None or queries.dtype == torch.float32):
+        # There torch's kernels that keep no scores know no groups.
+        rows[1:] = [part.repeat_interleave(rows[0].shape[1] // part.shape[1], 1) for part in rows[1:]]
+        is_grouped = False
     output = scaled_dot_product_attention(
         *rows, attn_mask=band, is_causal=band is None, scale=scale, enable_gqa=is_grouped
     )

@@ -345,7 +345,8 @@ class _PlannedRun:
         total = prompts * ASSUMED_PROMPT_TOKENS + rows * tokens if is_packed else size.keys
         weights = weight_bytes(self.architecture, holding)
         room = find_update_room(self.trainer.strategy.root_device, int(weights), adapter_weights)
-        is_separate = module.loss.row_wise and not holding.is_sharded
+        is_scaled = str(self.trainer.precision) == "16-mixed"
+        is_separate = module.loss.row_wise and not holding.is_sharded and not is_scaled
         part = module.micro_batches.choose_part(cost, total, room, is_separate=is_separate)
         bound_word = "" if None not in counts else "at least "
         recomputation = f", {part.recomputed_layers} layers computed again" if part.recomputed_layers else ""

@@ -136,22 +136,24 @@ class MicroBatches:
         return Part(part, cost.layers - kept_layers)
 
     @contextlib.contextmanager
-    def measure_memory(self, forecast: float, device: torch.device) -> Iterator[None]:
-        """Correct forecasts by what the first update takes on an accelerator.
+    def measure_memory(self, forecast: float, room: float, device: torch.device) -> Iterator[None]:
+        """Correct forecasts by what the first large update takes on an accelerator.
 
         Args:
-            forecast: Bytes that the update is forecast to keep.
+            forecast: Bytes that the largest part is forecast to keep.
+            room: Bytes that are free for it; in an update that takes little of them, logits would be most of what is
+                measured.
             device: Device of the policy.
 
         """
-        if self.correction is not None or device.type != "cuda" or not forecast:
+        if self.correction is not None or device.type != "cuda" or forecast < room / 4:
             yield
             return
         torch.cuda.reset_peak_memory_stats(device)
         bytes_before = torch.cuda.memory_allocated(device)
         yield
         peak_bytes = torch.cuda.max_memory_allocated(device) - bytes_before
-        self.correction = min(2.0, max(0.5, MEASURED_MARGIN * peak_bytes / forecast))
+        self.correction = min(2.0, max(0.9, MEASURED_MARGIN * peak_bytes / forecast))
 
 
 def split_rows_in_order(lengths: Tensor, prompt_ids: Tensor, prompt_lengths: Tensor, tokens: int) -> list[slice]:

@@ -198,9 +198,10 @@ class PolicyModule(LightningModule):
     def configure_optimizers(self) -> Any:
         """Train the adapter, nothing else."""
         optimizer = self.optimizer([weight for weight in self.policy.parameters() if weight.requires_grad])
-        for group in optimizer.param_groups if self.device.type == "cuda" else ():
-            if group.get("fused", True) is None:  # two operations for all weights
-                group["fused"] = True
+        is_free = self.device.type == "cuda" and not optimizer.state  # whose state is made at the first step
+        for group in optimizer.param_groups if is_free else ():
+            if group.get("fused", True) is None and not group.get("foreach") and not group.get("differentiable"):
+                group["fused"] = True  # two operations for all weights
         if self.scheduler is None:
             return optimizer
         return [optimizer], [{"scheduler": self.scheduler(optimizer), "interval": "step"}]

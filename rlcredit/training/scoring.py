@@ -113,6 +113,7 @@ class UpdatePlan(NamedTuple):
         spare: Parts at the end that are read only because another process has so many more.
         part: How a part is computed.
         graph_bytes: Bytes that the graph of the largest part is forecast to take; 0 if layers are computed again.
+        room: Bytes that are free for a part.
         reader: Pass without padding; None where the model's own is used.
 
     """
@@ -123,6 +124,7 @@ class UpdatePlan(NamedTuple):
     spare: int
     part: Part
     graph_bytes: float
+    room: float
     reader: PackedForward | None
 
 
@@ -190,7 +192,7 @@ class RolloutScorer:
 
         """
         plan = self.plan_update(rollout, rows, is_separate=is_separate)
-        with self.update_batches.measure_memory(plan.graph_bytes, self.policy.device):
+        with self.update_batches.measure_memory(plan.graph_bytes, plan.room, self.policy.device):
             most_parts = find_largest_number(len(plan.parts), self.policy.device) if is_separate else 1
             if most_parts == 1:
                 scores = collect_scores(rollout, plan, [self._score_part(plan, numbers) for numbers in plan.parts])
@@ -237,24 +239,34 @@ class RolloutScorer:
         is_repeated[1:] = (prompts[1:] == prompts[:-1]).all(-1)
         prompt_tokens = int(prompt_lengths[~is_repeated].sum())
         tokens = int(lengths.sum()) + prompt_tokens if reader else len(widths) * widths[-1]
-        cost = estimate_update_cost(
-            self.policy.architecture,
-            self.policy.dtype,
-            PassSize(int((~is_repeated).sum()), int(prompt_lengths.max()), len(lengths), int(lengths.max())),
-            rank=self.policy.lora.rank,
-            is_packed=reader is not None,
-            is_mixed=torch.is_autocast_enabled(self.policy.device.type),
-        )
-        room = find_policy_room(self.policy)
+        cost, room = self._estimate_cost(reader, lengths, prompt_lengths, tokens), find_policy_room(self.policy)
         part = self.update_batches.choose_part(cost, tokens, room, is_separate=is_separate)
         if reader:
             cut = split_rows_in_order(lengths, prompts, prompt_lengths, part.tokens)
         else:
             cut = split_rows_by_tokens(widths, part.tokens)
         cut, spare = add_spare_passes(self.policy, cut)
-        graph_bytes = 0.0 if part.recomputed_layers or part.is_recomputed else part.tokens * cost.graph
+        largest = max(int((lengths + prompt_lengths * ~is_repeated)[rows_of_part].sum()) for rows_of_part in cut)
+        is_whole = reader is not None and not part.recomputed_layers and not part.is_recomputed
+        graph_bytes = largest * cost.graph if is_whole else 0.0
         parts = [numbers[rows_of_part] for rows_of_part in cut]
-        return UpdatePlan(read, host, parts, spare, part, graph_bytes, reader)
+        return UpdatePlan(read, host, parts, spare, part, graph_bytes, room, reader)
+
+    def _estimate_cost(
+        self, reader: PackedForward | None, lengths: Tensor, prompt_lengths: Tensor, tokens: int
+    ) -> UpdateCost:
+        """Return the bytes that a token takes, of sequences with so many tokens in all, ``(N,)`` lengths of each."""
+        widths = lengths + prompt_lengths
+        keys = int(widths.sum()) if reader and reader.is_flat else len(widths) * int(widths.max())
+        return estimate_update_cost(
+            self.policy.architecture,
+            self.policy.dtype,
+            PassSize(len(widths), int(prompt_lengths.max()), len(widths), int(lengths.max())),
+            rank=self.policy.lora.rank,
+            is_packed=reader is not None,
+            is_mixed=torch.is_autocast_enabled(self.policy.device.type),
+            keys_per_token=keys / tokens,
+        )
 
     def _score_part(self, plan: UpdatePlan, numbers: Tensor) -> tuple[Tensor, ...]:
         """Return log-probabilities and entropy of some sequences, ``(N, W)``, and log-probabilities of alternatives."""
@@ -368,8 +380,12 @@ class RolloutScorer:
     ) -> TokenScores:
         """Score completions without graph and without padding; arguments as in :meth:`score_without_graph`."""
         prompts, completions, lengths = prompt_ids.cpu(), completion_ids.cpu(), mask.sum(-1).clamp(min=1).cpu()
-        prompt_lengths, tokens = self.policy.prompt_mask(prompts).sum(-1), self.scoring_batches.tokens
-        cut = split_rows_in_order(lengths, prompts, prompt_lengths, PACKED_TOKENS if tokens == "auto" else tokens)
+        prompt_lengths, size = self.policy.prompt_mask(prompts).sum(-1), self.scoring_batches.tokens
+        if size == "auto":
+            cost = self._estimate_cost(reader, lengths, prompt_lengths, int(lengths.sum()))
+            layer_bytes = 2 * cost.graph / cost.layers
+            size = min(PACKED_TOKENS, max(1, int(find_policy_room(self.policy) / layer_bytes)))
+        cut = split_rows_in_order(lengths, prompts, prompt_lengths, size)
         facts = torch.zeros(3, mask.numel(), device=mask.device)
         for part in cut:
             states, layout = reader.read_rows(prompts[part], completions[part], lengths[part])
@@ -434,7 +450,13 @@ def find_policy_room(policy: Policy) -> float:
     """Return the bytes that an update of a policy may take; see :func:`find_update_room`."""
     weights = list(policy.parameters())
     trained_weights = sum(weight.numel() for weight in weights if weight.requires_grad)
-    return find_update_room(policy.device, sum(weight.nbytes for weight in weights), trained_weights)
+    if not policy.is_sharded:
+        return find_update_room(policy.device, sum(weight.nbytes for weight in weights), trained_weights)
+    from torch.distributed.tensor import DTensor  # noqa: PLC0415
+
+    parts = [weight.to_local() if isinstance(weight, DTensor) else weight for weight in weights]
+    gathered = 4 * sum(weight.nbytes for weight in weights) // policy.architecture.layers
+    return find_update_room(policy.device, sum(part.nbytes for part in parts) + gathered, trained_weights)
 
 
 def read_by_length(

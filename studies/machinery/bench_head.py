@@ -30,7 +30,7 @@ from benchmarks import (
 )
 from torch import Tensor
 
-from rlcredit.formulas.uncertainty import LOGIT_CHUNK_BYTES, scores_from_hidden
+from rlcredit.formulas.uncertainty import choose_chunk, scores_from_hidden
 
 SHAPES = {384: (4096, 64), 32_000: (1024, 256), 151_936: (1024, 256)}
 """Positions and width by vocabulary: what two cores can do in seconds."""
@@ -87,7 +87,7 @@ class _HeadLogprobs(torch.autograd.Function):
 
 def head_logprobs_alone(hidden: Tensor, weight: Tensor, targets: Tensor) -> Scores:
     """Log-probability without entropy."""
-    return _HeadLogprobs.apply(hidden, weight, targets, max(1, LOGIT_CHUNK_BYTES // (4 * len(weight)))), None  # pyright: ignore
+    return _HeadLogprobs.apply(hidden, weight, targets, choose_chunk(weight)), None  # pyright: ignore
 
 
 Head = Callable[[Tensor, Tensor, Tensor], Scores]

@@ -267,7 +267,7 @@ def attend_one_by_one(queries, keys, values, query_ends, key_ends, longest_query
 
 @pytest.mark.parametrize("case", ["llama", "mistral with a window", "gemma3 with windows"])
 def test_sequences_side_by_side_are_the_same_as_padded_ones(case, monkeypatch):
-    monkeypatch.setattr("rlcredit.policy.packed_forward.has_varlen_attention", lambda device, dtype: True)
+    monkeypatch.setattr("rlcredit.policy.packed_forward.has_varlen_attention", lambda *_: True)
     monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", attend_one_by_one)
     assert_same(make_policy(case), make_rows())
 
@@ -298,4 +298,4 @@ def test_the_graph_takes_the_bytes_that_are_forecast(case):
     prompts = int((layout.copies[:, 0] < len(layout.sequences)).sum()) / 4
     size = PassSize(4, round(prompts), 16, round((tokens - 4 * prompts) / 16))
     cost = estimate_update_cost(policy.architecture, "float32", size, rank=4, is_packed=True)
-    assert sum(number for _, number in storages.values()) == pytest.approx(tokens * cost.graph, rel=0.25)
+    assert sum(number for _, number in storages.values()) == pytest.approx(tokens * cost.graph, rel=0.35)

@@ -13,9 +13,7 @@ from rlcredit.base.exit_status import NotFinite
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.losses import ImportanceSampling, KLPenalty
-from rlcredit.policy.policy import TokenScores
 from rlcredit.tasks import ReasoningGym
-from rlcredit.training.module import PolicyModule
 from rlcredit.training.scoring import RolloutScorer
 from tests.slow_cases import mark_others_slow
 
@@ -82,14 +80,14 @@ def spoiled_engine(monkeypatch):
 
 
 def spoiled_forward(monkeypatch):
-    plain, calls = PolicyModule.forward, []
+    plain, calls = RolloutScorer._score_part, []
 
-    def forward(self, rollout):
-        scores = plain(self, rollout)
-        calls.append(scores)
-        return TokenScores(scores.logprobs * (torch.nan if len(calls) > 1 else 1.0), scores.entropy)
+    def score(self, plan, numbers):
+        logprobs, entropy = plain(self, plan, numbers)
+        calls.append(logprobs)
+        return logprobs * (torch.nan if len(calls) > 1 else 1.0), entropy
 
-    monkeypatch.setattr(PolicyModule, "forward", forward)
+    monkeypatch.setattr(RolloutScorer, "_score_part", score)
 
 
 def spoiled_reference(monkeypatch):
