@@ -28,7 +28,7 @@ LINE_BUDGETS = {
     "rlcredit/statistics": 1421,  # statistics on plain numbers
     "rlcredit/supervision": 861,  # what watches a run
     "rlcredit/tasks": 3048,  # questions and answers
-    "rlcredit/training": 3571,  # the training step
+    "rlcredit/training": 3575,  # the training step
     "rlcredit/verification": 6754,  # judges of answers, in processes of their own
     "callbacks": 5365,  # operators and probes
     "scripts": 2708,  # what developers of rlcredit run

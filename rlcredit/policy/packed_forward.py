@@ -156,7 +156,7 @@ class PackedForward:
                 x = checkpoint(layer, *arguments, use_reentrant=False, preserve_rng_state=False)
             else:
                 x = layer(*arguments)
-        return self.norm(x[layout.predicting])
+        return self.norm(x.index_select(0, layout.predicting))  # gradients of a prompt are added in a fixed order
 
     def _rotate_positions(self, x: Tensor, positions: Tensor, kind: str | None) -> tuple[Tensor, Tensor]:
         """Return cosine and sine of each position, shape ``(N, 1, H)``; the first half of the sine is negated."""

@@ -297,7 +297,11 @@ class RolloutScorer:
         own_numbers, states_before, tokens = (
             move_index(index, states.device) for index in (own_numbers, states_before, alternatives.tokens)
         )
-        return logprobs, entropy, *self._score_alternatives(plan, own_numbers, states[states_before], tokens)
+        return (
+            logprobs,
+            entropy,
+            *self._score_alternatives(plan, own_numbers, states.index_select(0, states_before), tokens),
+        )
 
     def _score_at_once(self, plan: UpdatePlan, numbers: Tensor) -> tuple[Tensor, ...]:
         """Score sequences of ascending length by the model's own pass, every prompt read once."""
