@@ -9,14 +9,13 @@ from torch.nn.functional import embedding, linear, pad, rms_norm, scaled_dot_pro
 
 from rlcredit.decoding.decoding_loop import DecodingForward
 from rlcredit.decoding.key_value_cache import KernelCache, KeyValueCache, MatmulCache
+from rlcredit.policy.joined_linear import read_bias
 from rlcredit.policy.joined_weights import join_weights
+from rlcredit.policy.packed_forward import PACKED_ROTATIONS
 from rlcredit.policy.policy import Policy
 
 FUSED_KINDS = ("llama", "qwen2", "qwen3")
 """Architectures that differ only in biases, query and key norms, grouped queries and tied heads."""
-
-FUSED_ROTATIONS = ("default", "linear", "llama3", "yarn")
-"""Rotary embeddings that depend on the position alone."""
 
 
 def find_fusion_obstacle(policy: Policy) -> str | None:
@@ -29,7 +28,7 @@ def find_fusion_obstacle(policy: Policy) -> str | None:
         f"its weights are held in {policy.quantization}": policy.quantization is not None,
         "attention slides over a window": any(kind != "full_attention" for kind in getattr(config, "layer_types", ())),
         f"its activation is {activation}": activation != "silu",
-        f"its rotary embedding is {rotation}": rotation not in FUSED_ROTATIONS,
+        f"its rotary embedding is {rotation}": rotation not in PACKED_ROTATIONS,
         "float32 weights are computed in fewer bits": policy.dtype == "float32"
         and torch.is_autocast_enabled(policy.device.type),
     }
@@ -55,7 +54,7 @@ class FusedLinear:
         self.down = self.up = self.bias = None
         self.norm = None if norm is None else norm.detach()
         if any(layer.bias is not None for layer in plain):
-            self.bias = torch.cat([_layer_bias(layer) for layer in plain])
+            self.bias = torch.cat([read_bias(layer) for layer in plain])
         if kind == torch.float32:
             sums = torch.cat([_merged_weight(layer, base) for layer, base in pairs])
             self.weight, self.norm = sums if self.norm is None else sums * self.norm, None
@@ -86,10 +85,6 @@ class FusedLinear:
         if self.up is None and self.bias is None:
             return residual.addmm_(x, self.weight.T)
         return residual.add_(self(x))  # not one product after the other, which would round the residual twice
-
-
-def _layer_bias(layer: Any) -> Tensor:
-    return layer.weight.new_zeros(len(layer.weight)) if layer.bias is None else layer.bias.detach()
 
 
 def _merged_weight(layer: Any, base: Any) -> Tensor:

@@ -26,15 +26,13 @@ class JoinedLinear:
         self.is_packed = hasattr(self.bases[0].weight, "quant_state")
         sizes = [base.out_features for base in self.bases]
         ends = itertools.accumulate(sizes, initial=0)
-        numbers = {id(layer): number for number, layer in enumerate(self.adapted)}
+        columns = [slice(*bounds) for bounds in itertools.pairwise(ends)]
         self.columns = [
-            slice(start, start + size)
-            for start, size, layer in zip(ends, sizes, layers, strict=False)
-            if id(layer) in numbers
+            part for part, layer, base in zip(columns, layers, self.bases, strict=True) if layer is not base
         ]
         self.bias = None
         if any(base.bias is not None for base in self.bases):
-            self.bias = torch.cat([_read_bias(base) for base in self.bases])
+            self.bias = torch.cat([read_bias(base) for base in self.bases])
 
     @property
     def factors(self) -> list[Tensor]:
@@ -112,7 +110,8 @@ class _AdaptedProduct(Function):
         return x_gradient, gradient if ctx.has_residual else None, None, *factor_gradients
 
 
-def _read_bias(base: Any) -> Tensor:
+def read_bias(base: Any) -> Tensor:
+    """Return the frozen bias of a linear layer without adapter, zero if it has none."""
     return base.weight.new_zeros(base.out_features) if base.bias is None else base.bias.detach()
 
 

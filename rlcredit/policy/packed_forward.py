@@ -112,6 +112,8 @@ class PackedForward:
         self.norm = PackedNorm(transformer.norm)
         self.layers = [PackedLayer(layer) for layer in transformer.layers]
         self.device = policy.device
+        dtype, width = self.embedding.weight.dtype, self.layers[0].width
+        self.is_flat = has_varlen_attention(self.device, dtype, width)  # attention without padding, too
 
     def read_rows(
         self, prompt_ids: Tensor, completion_ids: Tensor, lengths: Tensor, recomputed_layers: int = 0
@@ -137,11 +139,6 @@ class PackedForward:
             factors = CastFactors.apply(dtype, *factors)
         with torch.autocast(self.device.type, enabled=False):
             return self._run_layers(layout, factors, recomputed_layers), layout
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether attention reads sequences side by side, without padding too."""
-        return has_varlen_attention(self.device, self.embedding.weight.dtype, self.layers[0].width)
 
     def _run_layers(self, layout: PackedLayout, factors: Sequence[Tensor], recomputed_layers: int) -> Tensor:
         x = self.embedding(layout.ids)

@@ -73,9 +73,7 @@ class Part(NamedTuple):
 
     def forecast_bytes(self, cost: UpdateCost, tokens: int) -> float:
         """Return the bytes that an update keeps at most, of so many tokens in all."""
-        if not self.recomputed_layers and not self.is_recomputed:
-            return self.tokens * cost.graph
-        if cost.checkpoint is None:
+        if cost.checkpoint is None or not (self.recomputed_layers or self.is_recomputed):
             return self.tokens * cost.graph
         share = self.recomputed_layers / cost.layers
         kept_bytes = share * cost.checkpoint + (1 - share) * cost.graph
@@ -156,18 +154,23 @@ class MicroBatches:
         self.correction = min(2.0, max(0.9, MEASURED_MARGIN * peak_bytes / forecast))
 
 
-def split_rows_in_order(lengths: Tensor, prompt_ids: Tensor, prompt_lengths: Tensor, tokens: int) -> list[slice]:
+def mark_new_prompts(prompt_ids: Tensor) -> Tensor:
+    """Return true on rows whose prompt is not that of the row before, of prompts ``(N, L)``, shape ``(N,)``."""
+    is_new = torch.ones(len(prompt_ids), dtype=torch.bool)
+    is_new[1:] = (prompt_ids[1:] != prompt_ids[:-1]).any(-1)
+    return is_new
+
+
+def split_rows_in_order(lengths: Tensor, prompt_lengths: Tensor, is_new: Tensor, tokens: int) -> list[slice]:
     """Cut rows into runs that hold so many tokens at most without padding, each prompt of a run once, or one row.
 
     Args:
         lengths: Tokens of each completion, shape ``(N,)``.
-        prompt_ids: Prompts; equal ones that follow each other are read once, shape ``(N, L)``.
         prompt_lengths: Tokens of each prompt, shape ``(N,)``.
+        is_new: Rows whose prompt is read, see :func:`mark_new_prompts`, shape ``(N,)``.
         tokens: Tokens of a run.
 
     """
-    is_new = torch.ones(len(lengths), dtype=torch.bool)
-    is_new[1:] = (prompt_ids[1:] != prompt_ids[:-1]).any(-1)
     cut, tokens_read = [0], 0
     rows = zip(lengths.tolist(), prompt_lengths.tolist(), is_new.tolist(), strict=True)
     for row, (length, prompt_length, has_new_prompt) in enumerate(rows):

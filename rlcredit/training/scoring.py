@@ -22,6 +22,7 @@ from rlcredit.training.micro_batches import (
     Part,
     choose_scored_tokens,
     find_update_room,
+    mark_new_prompts,
     split_rows_by_tokens,
     split_rows_in_order,
 )
@@ -235,18 +236,17 @@ class RolloutScorer:
         prompts = host.prompt_ids[numbers]
         prompt_lengths = self.policy.prompt_mask(prompts).sum(-1)
         widths = (lengths + prompt_lengths.max()).tolist()
-        is_repeated = torch.zeros(len(prompts), dtype=torch.bool)
-        is_repeated[1:] = (prompts[1:] == prompts[:-1]).all(-1)
-        prompt_tokens = int(prompt_lengths[~is_repeated].sum())
-        tokens = int(lengths.sum()) + prompt_tokens if reader else len(widths) * widths[-1]
+        is_new = mark_new_prompts(prompts)
+        read_lengths = lengths + prompt_lengths * is_new
+        tokens = int(read_lengths.sum()) if reader else len(widths) * widths[-1]
         cost, room = self._estimate_cost(reader, lengths, prompt_lengths, tokens), find_policy_room(self.policy)
         part = self.update_batches.choose_part(cost, tokens, room, is_separate=is_separate)
         if reader:
-            cut = split_rows_in_order(lengths, prompts, prompt_lengths, part.tokens)
+            cut = split_rows_in_order(lengths, prompt_lengths, is_new, part.tokens)
         else:
             cut = split_rows_by_tokens(widths, part.tokens)
         cut, spare = add_spare_passes(self.policy, cut)
-        largest = max(int((lengths + prompt_lengths * ~is_repeated)[rows_of_part].sum()) for rows_of_part in cut)
+        largest = max(int(read_lengths[rows_of_part].sum()) for rows_of_part in cut)
         is_whole = reader is not None and not part.recomputed_layers and not part.is_recomputed
         graph_bytes = largest * cost.graph if is_whole else 0.0
         parts = [numbers[rows_of_part] for rows_of_part in cut]
@@ -389,7 +389,7 @@ class RolloutScorer:
             cost = self._estimate_cost(reader, lengths, prompt_lengths, int(lengths.sum()))
             layer_bytes = 2 * cost.graph / cost.layers
             size = min(PACKED_TOKENS, max(1, int(find_policy_room(self.policy) / layer_bytes)))
-        cut = split_rows_in_order(lengths, prompts, prompt_lengths, size)
+        cut = split_rows_in_order(lengths, prompt_lengths, mark_new_prompts(prompts), size)
         facts = torch.zeros(3, mask.numel(), device=mask.device)
         for part in cut:
             states, layout = reader.read_rows(prompts[part], completions[part], lengths[part])

@@ -12,6 +12,7 @@ from rlcredit.training.micro_batches import (
     MicroBatches,
     Part,
     find_update_room,
+    mark_new_prompts,
     split_rows_by_tokens,
     split_rows_in_order,
 )
@@ -33,14 +34,14 @@ def test_parts_hold_every_row_once_and_no_more_tokens_than_allowed(lengths, toke
 def test_without_padding_a_prompt_counts_once_in_each_part():
     prompts = torch.tensor([[1, 2, 3]] * 3 + [[1, 2, 4]] * 2)
     lengths, prompt_lengths = torch.tensor([4, 4, 4, 2, 9]), torch.full((5,), 3)
-    assert split_rows_in_order(lengths, prompts, prompt_lengths, 11) == [
+    assert split_rows_in_order(lengths, prompt_lengths, mark_new_prompts(prompts), 11) == [
         slice(0, 2),
         slice(2, 3),
         slice(3, 4),
         slice(4, 5),
     ]
-    assert split_rows_in_order(lengths, prompts, prompt_lengths, 15) == [slice(0, 3), slice(3, 5)]
-    assert split_rows_in_order(lengths, prompts, prompt_lengths, 29) == [slice(0, 5)]
+    assert split_rows_in_order(lengths, prompt_lengths, mark_new_prompts(prompts), 15) == [slice(0, 3), slice(3, 5)]
+    assert split_rows_in_order(lengths, prompt_lengths, mark_new_prompts(prompts), 29) == [slice(0, 5)]
 
 
 @pytest.mark.parametrize("is_separate", [True, False])
