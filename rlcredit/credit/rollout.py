@@ -1,6 +1,7 @@
 """The one data type: what was sampled (facts) and what credit it deserves (the ledger).
 
-Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T completion tokens. Log-quantities in nats.
+Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T completion tokens, K turns. Log-quantities in
+nats.
 
 """
 
@@ -19,6 +20,7 @@ from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.rollout_file import UNSAVED_FIELDS, read_rollout_file, write_rollout_file
 from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.formulas.groups import leave_one_out_means
+from rlcredit.formulas.turns import count_turns, number_turns
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.pages.notebook_views import render_credit_rows
 
@@ -109,13 +111,16 @@ class Rollout:
     A completion without a verdict counts as if it had not been sampled: statistics are taken over ``counted`` tokens
     and over ``judged_rewards`` or ``verdicts``, and the loss leaves its row out.
 
+    A row is an episode: turns of the policy, and between them what an environment has said, whose tokens are read and
+    neither sampled nor credited. A completion that nothing answers is the episode of one turn.
+
     Attributes:
         step: Optimizer steps taken when sampled; schedules are functions of it.
         group_size: Completions per prompt G; rows ``p * G ... (p + 1) * G - 1`` share a prompt.
         prompt_ids: Token ids of the prompts, -1 on the left of shorter ones, ``(B, L)`` int64.
-        completion_ids: Token ids of the completions, right-padded, ``(B, T)`` int64; ``mask`` tells tokens from
-            padding, no token id does.
-        mask: True on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
+        completion_ids: Token ids of the completions, right-padded, ``(B, T)`` int64, with what an environment has said
+            between two turns; ``mask`` tells sampled tokens from these and from padding, no token id does.
+        mask: True on sampled tokens, end-of-sequence included, ``(B, T)`` bool. Behind the last of a row is padding.
         old_logprobs: Log pi_old of the sampled token under the sampling distribution, ``(B, T)`` float32.
         entropy: Shannon entropy of that distribution over the whole vocabulary, ``(B, T)`` float32.
         correct: Verdict of the verifier, 1 for right and 0 for wrong, ``(B,)`` float32; where there is none, the mean
@@ -135,6 +140,12 @@ class Rollout:
         hidden: Last hidden state from which each sampled token was predicted, ``(B, T, D)``, without graph; None unless
             something reads it.
         lookahead: Reader of what tokens lead to that were not sampled; None unless something reads it.
+        turn: Number of the turn of each sampled token, -1 elsewhere, ``(B, T)`` int64; if not given, what stands
+            between two tokens that were not sampled is a turn.
+        turn_rewards: Reward after each turn, zero behind the last, ``(B, K)`` float32; if not given, the reward where
+            every row is one turn, and None elsewhere.
+        states: Hash of the observation that each turn acts on, -1 behind the last, ``(B, K)`` int64; if not given, the
+            number of the prompt where every row is one turn, and None elsewhere.
         judged: False where the verifier could not tell, ``(B,)`` bool; true everywhere if not given.
         rewards: Rewards from which credit is made, ``(B,)`` float32; neutral: those of the task, else the verdict.
         signal: Uncertainty, ``(B, T)`` float32; neutral: surprisal.
@@ -180,6 +191,9 @@ class Rollout:
     oracle: ValueOracle = None  # pyright: ignore[reportAssignmentType]
     hidden: Tensor = None  # pyright: ignore[reportAssignmentType]
     lookahead: Lookahead = None  # pyright: ignore[reportAssignmentType]
+    turn: Tensor = None  # pyright: ignore[reportAssignmentType]
+    turn_rewards: Tensor = None  # pyright: ignore[reportAssignmentType]
+    states: Tensor = None  # pyright: ignore[reportAssignmentType]
     rewards: Tensor = field(init=False)
     signal: Tensor = field(init=False)
     plan_mask: Tensor = field(init=False)
@@ -211,7 +225,19 @@ class Rollout:
         _refuse_wrong_shapes(self)
         if self.judged is None:
             self.judged = torch.ones_like(self.correct, dtype=torch.bool)
+        self._fill_turns()
         self._open()
+
+    def _fill_turns(self) -> None:
+        """Number the turns; where each row is one, its reward is that of its turn."""
+        if self.turn is None:
+            self.turn = number_turns(self.mask)
+        if (self.turn_rewards is not None and self.states is not None) or count_turns(self.turn).gt(1).any():
+            return
+        if self.turn_rewards is None:
+            self.turn_rewards = unshaped_rewards(self)[:, None]
+        if self.states is None:
+            self.states = (torch.arange(len(self.mask), device=self.mask.device) // self.group_size)[:, None]
 
     def _open(self) -> None:
         """Make the whole ledger neutral."""
@@ -293,7 +319,9 @@ class Rollout:
         """
         ids = self.completion_ids[row][self.mask[row]].tolist()
         if self.tokens[row] or not ids:
-            return self.tokens[row]
+            return [
+                text for text, is_sampled in zip(self.tokens[row], self.mask[row].tolist(), strict=False) if is_sampled
+            ]
         return [f"{token} " for token in ids] if decode is None or min(ids) < 0 else list(decode(ids))
 
     def has_fact(self, name: str) -> bool:
@@ -378,6 +406,12 @@ class Rollout:
         return self.select_rows(torch.arange(len(self.mask), device=self.mask.device).chunk(total)[number])
 
 
+def _find_turn_width(rollout: Rollout) -> int:
+    """Return the number of turns K for which rewards or observations are given; 1 without."""
+    given = [values for values in (rollout.turn_rewards, rollout.states) if values is not None and values.ndim]
+    return given[0].shape[-1] if given else 1
+
+
 SHOWN_ROWS = 8
 """Completions that a notebook shows of a rollout."""
 
@@ -397,6 +431,7 @@ def _refuse_wrong_shapes(rollout: Rollout) -> None:
         (PER_TOKEN, (rows, width), "token"),
         (("correct", "judged", "task_rewards"), (rows,), "completion"),
         (("prompt_ids",), (rows, rollout.prompt_ids.shape[-1] if rollout.prompt_ids.ndim else 1), "token of a prompt"),
+        (("turn_rewards", "states"), (rows, _find_turn_width(rollout)), "turn"),
     ):
         for name in names:
             value = getattr(rollout, name)
@@ -439,6 +474,12 @@ def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
         for name in wide
         if getattr(rollouts[0], name) is not None
     }
+    tensors["turn"] = torch.cat([pad(r.turn, (0, width - r.mask.shape[1]), value=-1) for r in rollouts])
+    turns = max(1, int(count_turns(tensors["turn"]).max()))
+    for name, filler in (("turn_rewards", 0), ("states", -1)):
+        if all(getattr(rollout, name) is not None for rollout in rollouts):
+            parts = [getattr(rollout, name)[:, :turns] for rollout in rollouts]
+            tensors[name] = torch.cat([pad(part, (0, turns - part.shape[1]), value=filler) for part in parts])
     if rollouts[0].task_rewards is not None:
         tensors["task_rewards"] = torch.cat([rollout.task_rewards for rollout in rollouts])
     if rollouts[0].hidden is not None:
@@ -459,6 +500,7 @@ def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
 PER_TOKEN = (
     *("completion_ids", "old_logprobs", "entropy"),
     *("ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs"),
+    "turn",
 )
 """Facts with a value for every token."""
 
@@ -466,12 +508,14 @@ OPTIONAL_FACTS = frozenset(
     [
         *("ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs", "task_rewards"),
         *("oracle", "hidden", "lookahead"),
+        *("turn_rewards", "states"),
     ]
 )
 """Facts that may be None: ``ref_logprobs`` takes a forward pass of its own and ``ref_log_ratio`` two, not every engine
 knows ``sum_pi_squared``, ``engine_logprobs`` exist where the engine is not the trainer, ``task_rewards`` where verdicts
 are not the rewards, and ``hidden``, ``oracle`` and ``lookahead`` where something reads them; ``hidden`` comes from the
-decoder, or else takes a pass of its own."""
+decoder, or else takes a pass of its own. ``turn_rewards`` and ``states`` are lost where another trainer hands over
+episodes without them."""
 
 FACT_FIELDS = OPTIONAL_FACTS | frozenset(
     [
@@ -485,6 +529,7 @@ FACT_FIELDS = OPTIONAL_FACTS | frozenset(
         "correct",
         "judged",
         "tokens",
+        "turn",
     ]
 )
 """Fields that sampling and verification fix; no operator writes them."""

@@ -1,0 +1,1 @@
+"""Episodes: an environment is acted on in turns, and answers each of them."""

@@ -1,0 +1,56 @@
+"""The interface of an environment: text in, text out, turn by turn."""
+
+import copy
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rlcredit.tasks.example import Example
+
+
+class Turn(NamedTuple):
+    """What an environment answers to an action.
+
+    Attributes:
+        text: Observation that the next action is an answer to.
+        reward: Reward of the action; None where there is none. An episode without any is judged by the task's verifier,
+            by its last action.
+        done: Whether the episode has ended.
+
+    """
+
+    text: str = ""
+    reward: float | None = None
+    done: bool = False
+
+
+class Environment:
+    """An environment; one of your own is any class with ``reset`` and ``step``, and need not inherit from this one.
+
+    One object lives through one episode. What it says follows from the example and the actions alone: a run that was
+    interrupted makes it again by replay. ``step`` may be asynchronous; then all rows of a rollout are awaited together.
+    """
+
+    def reset(self, example: "Example") -> str | None:
+        """Begin an episode.
+
+        Args:
+            example: Question with its answer and metadata; ``example.metadata["seed"]`` in a task without a data file.
+
+        Returns:
+            What the policy reads first, in place of the question; None for the question as it stands.
+
+        """
+        raise NotImplementedError
+
+    def step(self, action: str) -> Turn:
+        """Answer an action.
+
+        Args:
+            action: Text of the policy's turn, without the stop string or end-of-sequence token.
+
+        """
+        raise NotImplementedError
+
+    def copy(self) -> "Environment":
+        """Return an environment in the same state, which goes its own way."""
+        return copy.deepcopy(self)
