@@ -8,6 +8,7 @@ from torch import Tensor
 from rlcredit.decoding.noise import inverse_cdf
 from rlcredit.decoding.sampling import Samples
 from rlcredit.decoding.token_filters import TokenFilter
+from rlcredit.formulas.turns import find_read_lengths
 from rlcredit.formulas.uncertainty import tempered_logits
 
 ROW_MULTIPLE = 16
@@ -99,9 +100,28 @@ class DrawnTokens:
         mask = mask[:, :width]
         logprobs, entropy, squares = self.facts[:, :-1, :width].where(mask, 0)
         samples = Samples(ids[:, :width].where(mask, 0), mask, logprobs, is_cut, entropy, squares)
-        if self.hidden is not None:
-            samples.hidden = self.hidden[:-1, :width].masked_fill_(~mask[..., None], 0)
+        samples.hidden = self._pick_hidden(mask)
         return samples
+
+    def to_episodes(self, turn: Tensor, is_cut: Tensor) -> Samples:
+        """Return all tokens up to the last of each episode; those of the environment have no scores.
+
+        Args:
+            turn: Number of the turn of each token, -1 where the environment speaks, and behind the last, ``(B, T)``.
+            is_cut: Whether each episode was cut, shape ``(B,)`` bool.
+
+        """
+        mask, width = turn >= 0, turn.shape[1]
+        is_read = torch.arange(width, device=mask.device) < find_read_lengths(mask)[:, None]
+        logprobs, entropy, squares = self.facts[:, :-1, :width].where(mask, 0)
+        ids = self.ids[:-1, :width].where(is_read, 0)
+        return Samples(ids, mask, logprobs, is_cut, entropy, squares, hidden=self._pick_hidden(mask), turn=turn)
+
+    def _pick_hidden(self, mask: Tensor) -> Tensor | None:
+        """Return the hidden states of sampled tokens, zero elsewhere; None if none are kept."""
+        if self.hidden is None:
+            return None
+        return self.hidden[:-1, : mask.shape[1]].masked_fill_(~mask[..., None], 0)
 
 
 def decode_rows(
@@ -128,7 +148,7 @@ def decode_rows(
 
     """
     contexts, context_of = torch.unique(context_numbers, return_inverse=True)
-    rows = _fill_up_rows(torch.arange(len(context_numbers), device=context_numbers.device))
+    rows = fill_up_rows(torch.arange(len(context_numbers), device=context_numbers.device))
     states = reader.read_contexts(prompt_ids[contexts], context_of[rows], noise.shape[1])
     is_open = torch.arange(len(rows), device=context_numbers.device) < len(context_numbers)
     places = (rows + first_row).where(is_open, storage.discard_row)
@@ -147,7 +167,7 @@ def decode_rows(
             return
         if open_rows + (-open_rows % ROW_MULTIPLE) <= MAX_OPEN_SHARE * len(is_open):
             storage.write_rows(places, position)
-            rows = _fill_up_rows(is_open.nonzero().squeeze(-1))
+            rows = fill_up_rows(is_open.nonzero().squeeze(-1))
             reader.keep_rows(rows)
             noise, limits, tokens, places = noise[rows], limits[rows], tokens[rows], places[rows]
             is_open = torch.arange(len(rows), device=rows.device) < open_rows
@@ -189,6 +209,6 @@ class TokenSampler:
         return tokens, torch.stack([logprobs, -entropy, squares])
 
 
-def _fill_up_rows(rows: Tensor) -> Tensor:
+def fill_up_rows(rows: Tensor) -> Tensor:
     """Append copies of the first row up to a multiple of :data:`ROW_MULTIPLE`."""
     return torch.cat([rows, rows[:1].expand(-len(rows) % ROW_MULTIPLE)])

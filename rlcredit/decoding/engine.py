@@ -7,9 +7,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from rlcredit.decoding.noise import sampling_uniforms
+from rlcredit.decoding.episode_loop import TurnTaker
+from rlcredit.decoding.prefix_episodes import DrawnTurn, TurnRequest, play_by_prefix, run_at_once
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import left_padded_ids
 
 
 class PromptAnswerer(Protocol):
@@ -22,6 +24,20 @@ class PromptAnswerer(Protocol):
         self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
     ) -> Samples:
         """Answer every prompt; see :meth:`Engine.sample`."""
+        ...
+
+    def play(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        taker: TurnTaker,
+        *,
+        seed: int,
+        step: int,
+    ) -> Samples:
+        """Play an episode for every completion; see :meth:`Engine.play`."""
         ...
 
 
@@ -72,6 +88,31 @@ class Engine(ABC):
             step: Optimizer steps taken.
 
         """
+
+    def play(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        taker: TurnTaker,
+        *,
+        seed: int,
+        step: int,
+    ) -> Samples:
+        """Play ``sampling.completions`` episodes for every prompt, with the policy as it is now.
+
+        Arguments are those of :meth:`sample`, and what ends and answers turns. The noise of a token follows from seed,
+        step, prompt, sample and the number of tokens before it in its row.
+
+        Raises:
+            ValueError: the engine answers single turns only.
+
+        """
+        raise ValueError(
+            f"model.engine: {type(self).__name__} answers single turns, and the task has an environment. Set it to "
+            "InProcessEngine, VLLMInProcess or VLLMServer."
+        )
 
     def start_sampling(
         self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
@@ -140,9 +181,61 @@ class Decoder(Engine):
 
         ``keeps_hidden`` asks for the hidden states too, of a decoder that can keep them.
         """
-        group = sampling.completions
-        numbers = [number for number in prompts for _ in range(group)]
-        noise = sampling_uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)
-        context_numbers = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(group)
+        noise = draw_row_noise(prompts, sampling, seed, step)
+        context_numbers = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(
+            sampling.completions
+        )
         options: dict[str, Any] = {"keeps_hidden": True} if keeps_hidden else {}
         return self.decode(policy, prompt_ids, noise, context_numbers, sampling.temperature, **options)
+
+    def play(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        taker: TurnTaker,
+        *,
+        seed: int,
+        step: int,
+    ) -> Samples:
+        """Play episodes with the noise of their numbers, turn by turn; see :meth:`Engine.play`."""
+        group, device = sampling.completions, prompt_ids.device
+        noise = draw_row_noise(prompts, sampling, seed, step)
+        rows = [ids[mask].tolist() for ids, mask in zip(prompt_ids, policy.prompt_mask(prompt_ids), strict=True)]
+
+        async def draw_turns(requests: Sequence[TurnRequest]) -> list[DrawnTurn]:
+            limits = torch.tensor([request.limit for request in requests])
+            places = torch.tensor([request.start for request in requests])[:, None] + torch.arange(int(limits.max()))
+            turn_noise = noise[[request.row for request in requests]].gather(1, places.clamp(max=noise.shape[1] - 1))
+            contexts = left_padded_ids([request.context for request in requests]).to(device)
+            own_context = torch.arange(len(requests), device=device)
+            samples = self.draw_turns(policy, contexts, turn_noise, own_context, sampling.temperature, limits, taker)
+            return list_drawn_turns(samples)
+
+        prompts_of_rows = [row for row in rows for _ in range(group)]
+        return run_at_once(play_by_prefix(draw_turns, prompts_of_rows, taker, sampling.max_tokens, device))
+
+    def draw_turns(
+        self,
+        policy: Policy,
+        contexts: Tensor,
+        noise: Tensor,
+        context_numbers: Tensor,
+        temperature: float,
+        limits: Tensor,
+        taker: TurnTaker,
+    ) -> Samples:
+        """Draw a turn behind each context; arguments as in :meth:`decode`. Tokens behind its end are left out later."""
+        return self.decode(policy, contexts, noise, context_numbers, temperature, limits)
+
+
+def list_drawn_turns(samples: Samples) -> list[DrawnTurn]:
+    """Return what an engine has drawn, turn by turn."""
+    known = (samples.logprobs, samples.entropy, samples.sum_pi_squared)
+    facts = torch.stack([values for values in known if values is not None], 1).cpu()
+    lengths = samples.mask.sum(-1).tolist()
+    ids = samples.completion_ids.tolist()
+    return [
+        DrawnTurn(row[:length], values[:, :length]) for row, values, length in zip(ids, facts, lengths, strict=True)
+    ]

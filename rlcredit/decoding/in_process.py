@@ -10,10 +10,11 @@ from torch import Tensor
 from rlcredit.base.messages import warn_once
 from rlcredit.config.allowed_values import MAX_THREADS
 from rlcredit.decoding.decoding_loop import ROW_MULTIPLE, DecodingForward, DrawnTokens, TokenSampler, decode_rows
-from rlcredit.decoding.engine import Decoder
+from rlcredit.decoding.engine import Decoder, draw_row_noise
+from rlcredit.decoding.episode_loop import EpisodeRows, SingleTurns, TurnTaker, decode_episodes
 from rlcredit.decoding.fused_forward import FusedForward, find_fusion_obstacle
 from rlcredit.decoding.graphed_forward import KEY_BLOCK, GraphedForward
-from rlcredit.decoding.sampling import Samples
+from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.decoding.token_filters import TokenFilter
 from rlcredit.decoding.transformers_forward import TransformersForward
 from rlcredit.policy.architecture import parse_architecture
@@ -79,17 +80,91 @@ class InProcessEngine(Decoder):
         limits = torch.full(shape[:1], shape[1]) if limits is None else limits
         limits, storage = limits.to(device), DrawnTokens(shape, device, keeps_hidden)
         draw = TokenSampler(policy.head, temperature, policy.stop_ids, token_filter)
-        with policy.evaluation_mode(), _limit_threads(self.threads), contextlib.ExitStack() as merge_context:
-            reader = self._choose_forward(policy)
-            size = self.decode_batch_size or count_fitting_rows(policy, prompt_ids.shape, shape)
-            if self.merge and isinstance(reader, TransformersForward):
-                merge_context.enter_context(policy.merge_adapter())
-            for first_row in range(0, shape[0], size):
-                part = slice(first_row, first_row + size)
+        with self._read_with(policy) as reader:
+            for part in self._split_rows(policy, prompt_ids, shape):
                 decode_rows(
-                    reader, draw, prompt_ids, context_numbers[part], noise[part], limits[part], storage, first_row
+                    reader, draw, prompt_ids, context_numbers[part], noise[part], limits[part], storage, part.start
                 )
         return storage.to_samples(draw.stops, limits)
+
+    @torch.no_grad()
+    def play(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        taker: TurnTaker,
+        *,
+        seed: int,
+        step: int,
+        token_filter: TokenFilter | None = None,
+        keeps_hidden: bool = False,
+    ) -> Samples:
+        """Play episodes; see :meth:`rlcredit.decoding.engine.Engine.play`.
+
+        The cache is kept over all turns of a row, unless rows wait for each other. Options as in :meth:`decode`.
+        """
+        if taker.is_slow:
+            return super().play(policy, prompt_ids, prompts, sampling, taker, seed=seed, step=step)
+        noise, device = draw_row_noise(prompts, sampling, seed, step), prompt_ids.device
+        context_numbers = torch.arange(len(prompt_ids), device=device).repeat_interleave(sampling.completions)
+        episodes = EpisodeRows(taker, len(noise), sampling.max_tokens)
+        storage = self._decode_episodes(
+            policy, prompt_ids, noise, context_numbers, sampling.temperature, episodes, token_filter, keeps_hidden
+        )
+        return storage.to_episodes(episodes.list_turns().to(device), torch.tensor(episodes.is_cut, device=device))
+
+    @torch.no_grad()
+    def draw_turns(
+        self,
+        policy: Policy,
+        contexts: Tensor,
+        noise: Tensor,
+        context_numbers: Tensor,
+        temperature: float,
+        limits: Tensor,
+        taker: TurnTaker,
+    ) -> Samples:
+        """Draw a turn behind each context, up to its end; arguments as in :meth:`decode`."""
+        episodes = EpisodeRows(SingleTurns(taker), len(noise), noise.shape[1])
+        storage = self._decode_episodes(policy, contexts, noise, context_numbers, temperature, episodes)
+        return storage.to_episodes(episodes.list_turns().to(contexts.device), torch.tensor(episodes.is_cut))
+
+    def _decode_episodes(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        noise: Tensor,
+        context_numbers: Tensor,
+        temperature: float,
+        episodes: EpisodeRows,
+        token_filter: TokenFilter | None = None,
+        keeps_hidden: bool = False,
+    ) -> DrawnTokens:
+        shape, noise = (noise.shape[0], noise.shape[1]), noise.to(prompt_ids.device)
+        storage = DrawnTokens(shape, prompt_ids.device, keeps_hidden)
+        draw = TokenSampler(policy.head, temperature, policy.stop_ids, token_filter)
+        with self._read_with(policy) as reader:
+            for part in self._split_rows(policy, prompt_ids, shape):
+                decode_episodes(
+                    reader, draw, prompt_ids, context_numbers[part], noise[part], episodes, storage, part.start
+                )
+        return storage
+
+    @contextlib.contextmanager
+    def _read_with(self, policy: Policy) -> Iterator[DecodingForward]:
+        """Open the context in which a policy decodes; yield its forward pass."""
+        with policy.evaluation_mode(), _limit_threads(self.threads), contextlib.ExitStack() as merge_context:
+            reader = self._choose_forward(policy)
+            if self.merge and isinstance(reader, TransformersForward):
+                merge_context.enter_context(policy.merge_adapter())
+            yield reader
+
+    def _split_rows(self, policy: Policy, prompt_ids: Tensor, shape: tuple[int, int]) -> list[slice]:
+        """Return the rows that are decoded at a time, of completions of a shape."""
+        size = self.decode_batch_size or count_fitting_rows(policy, prompt_ids.shape, shape)
+        return [slice(first_row, first_row + size) for first_row in range(0, shape[0], size)]
 
     def _choose_forward(self, policy: Policy) -> DecodingForward:
         if not self.fused:

@@ -53,7 +53,7 @@ class Samples:
         mask: True on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
         logprobs: Log-probability of the sampled token under the very distribution it was drawn from, ``(B, T)``
             float32, nats.
-        truncated: True where ``max_tokens`` came before the end, ``(B,)`` bool.
+        truncated: True where a limit came before the end, ``(B,)`` bool.
         entropy: Entropy of that distribution over the whole vocabulary, ``(B, T)`` float32, nats; None from an engine
             that cannot tell.
         sum_pi_squared: Sum of its squared probabilities, ``(B, T)`` float32; None from an engine that cannot tell.
@@ -63,6 +63,8 @@ class Samples:
             asked for.
         adapter: Factors of the adapter that drew them, as :meth:`rlcredit.policy.policy.Policy.use_adapter` takes them,
             where it is an earlier one; None where the policy as it is now drew them.
+        turn: Number of the turn of each sampled token, -1 elsewhere, ``(B, T)`` int64, of episodes; ``mask`` then has
+            gaps, where ``completion_ids`` holds what the environment said. Else None.
         waited: Seconds that the trainer waited for them; None where sampling is not ahead of training.
 
     """
@@ -76,6 +78,7 @@ class Samples:
     engine_logprobs: Tensor | None = None
     hidden: Tensor | None = None
     adapter: Sequence[Tensor] | None = None
+    turn: Tensor | None = None
     waited: float | None = None
 
     def replace_scores(self, scores: TokenScores) -> "Samples":

@@ -30,6 +30,10 @@ class Environment:
     interrupted makes it again by replay. ``step`` may be asynchronous; then all rows of a rollout are awaited together.
     """
 
+    slow: bool = False
+    """Whether an answer takes longer than a token. Rows then wait for each other, and are answered together; so they do
+    where ``step`` is asynchronous."""
+
     def reset(self, example: "Example") -> str | None:
         """Begin an episode.
 
