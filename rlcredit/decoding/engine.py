@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.decoding.episode_loop import TurnTaker
+from rlcredit.decoding.noise import sampling_uniforms
 from rlcredit.decoding.prefix_episodes import DrawnTurn, TurnRequest, play_by_prefix, run_at_once
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.policy.policy import Policy
@@ -234,8 +235,12 @@ def list_drawn_turns(samples: Samples) -> list[DrawnTurn]:
     """Return what an engine has drawn, turn by turn."""
     known = (samples.logprobs, samples.entropy, samples.sum_pi_squared)
     facts = torch.stack([values for values in known if values is not None], 1).cpu()
-    lengths = samples.mask.sum(-1).tolist()
-    ids = samples.completion_ids.tolist()
-    return [
-        DrawnTurn(row[:length], values[:, :length]) for row, values, length in zip(ids, facts, lengths, strict=True)
-    ]
+    rows = zip(samples.completion_ids.tolist(), facts, samples.mask.sum(-1).tolist(), strict=True)
+    return [DrawnTurn(ids[:length], values[:, :length]) for ids, values, length in rows]
+
+
+def draw_row_noise(prompts: Sequence[int], sampling: Sampling, seed: int, step: int) -> Tensor:
+    """Return the noise of every completion of some prompts, shape ``(B, T)`` float64; see :meth:`Engine.sample`."""
+    group = sampling.completions
+    numbers = [number for number in prompts for _ in range(group)]
+    return sampling_uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)

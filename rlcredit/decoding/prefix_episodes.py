@@ -83,14 +83,11 @@ async def play_by_prefix(
             facts[row].append(facts[row][0].new_zeros(len(facts[row][0]), len(observation)))
     turn = episodes.list_turns().to(device)
     columns = pad_sequence([torch.cat(parts, -1).T for parts in facts], batch_first=True).to(device)
-    samples = Samples(
-        pad_sequence([torch.tensor(row) for row in tokens], batch_first=True).to(device),
-        turn >= 0,
-        *columns.unbind(-1)[:1],
-        torch.tensor(episodes.is_cut, device=device),
-        *columns.unbind(-1)[1:],
-    )
-    samples.turn = turn
+    logprobs, *rest = columns.unbind(-1)
+    ids = pad_sequence([torch.tensor(row) for row in tokens], batch_first=True).to(device)
+    samples = Samples(ids, turn >= 0, logprobs, torch.tensor(episodes.is_cut, device=device), turn=turn)
+    if rest:
+        samples.entropy, samples.sum_pi_squared = rest
     return samples
 
 

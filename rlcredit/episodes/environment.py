@@ -34,6 +34,9 @@ class Environment:
     """Whether an answer takes longer than a token. Rows then wait for each other, and are answered together; so they do
     where ``step`` is asynchronous."""
 
+    is_graded: bool = False
+    """Whether an episode can earn other rewards than one and zero; operators that take verdicts are then refused."""
+
     def reset(self, example: "Example") -> str | None:
         """Begin an episode.
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.base.interrupts import is_signal
+from rlcredit.base.messages import warn_once
 from rlcredit.base.process_end import STOPPING_ERRORS, catch_process_end
 from rlcredit.config.error_messages import describe_exception
 from rlcredit.decoding.background_coroutine import BackgroundCoroutine
@@ -42,6 +43,7 @@ class Episode:
     Attributes:
         environment: What answers; it has been reset.
         observations: Text that each turn acts on, the first one before any turn.
+        opening: First of them, if the environment gave it in place of the question; else None.
         actions: Text of each turn that has ended.
         turns: What the environment answered to each.
         fault: Why the environment cannot go on; None if it can.
@@ -50,6 +52,7 @@ class Episode:
 
     environment: Environment
     observations: list[str]
+    opening: str | None = None
     actions: list[str] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     fault: str | None = None
@@ -88,6 +91,7 @@ class EpisodeTable:
         self, environment: Environment, examples: "Sequence[Example]", turn_format: TurnFormat, limits: TurnLimits
     ) -> None:
         self.name, self.format, self.limits = type(environment).__name__, turn_format, limits
+        self.is_graded = environment.is_graded
         self.is_slow = environment.slow or inspect.iscoroutinefunction(environment.step)
         self.episodes = [open_episode(environment, example) for example in examples]
 
@@ -137,6 +141,20 @@ class EpisodeTable:
         episode.observations.append(text)
         return self.format.encode_observation(text, is_cut=not self.format.has_ended(tokens))
 
+    @property
+    def has_rewards(self) -> bool:
+        """Whether the environment has given any reward."""
+        return any(episode.has_rewards for episode in self.episodes)
+
+    def report_faults(self) -> None:
+        """Say once what is wrong with the environment, if anything is."""
+        faults = [episode.fault for episode in self.episodes if episode.fault]
+        if faults:
+            warn_once(
+                f"{len(faults)} of {len(self.episodes)} episodes are not judged, because their environment failed. "
+                f"{faults[0]}"
+            )
+
     def list_rewards(self) -> Tensor:
         """Return the reward of each turn, zero without one, shape ``(B, K)`` float32."""
         return self._pad_turns(lambda episode: [turn.reward or 0.0 for turn in episode.turns], 0.0)
@@ -170,7 +188,7 @@ def open_episode(environment: Environment, example: "Example") -> Episode:
     if isinstance(text, TurnError):
         episode.fault = str(text)
     elif isinstance(text, str):
-        episode.observations = [text]
+        episode.observations, episode.opening = [text], text
     elif text is not None:
         episode.fault = f"{type(environment).__name__}.reset returned {text!r:.80}. Return a text, or None."
     return episode

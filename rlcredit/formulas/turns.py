@@ -99,3 +99,20 @@ def find_read_lengths(mask: Tensor) -> Tensor:
 
     """
     return pad(mask * torch.arange(1, mask.shape[-1] + 1, device=mask.device), (0, 1)).amax(-1)
+
+
+def place_last(values: Tensor, turn: Tensor) -> Tensor:
+    """Return the value of each row at its last turn, zero at the others, shape ``(B, K)``.
+
+    Args:
+        values: Value of each row, shape ``(B,)``.
+        turn: Number of the turn of each sampled token, -1 elsewhere, shape ``(B, T)``.
+
+    Example:
+        >>> place_last(torch.tensor([5.0, 7.0]), torch.tensor([[0, -1, 1], [0, 0, -1]])).tolist()
+        [[0.0, 5.0], [7.0, 0.0]]
+
+    """
+    last = (count_turns(turn) - 1).clamp(min=0)
+    turns = values.new_zeros(len(values), int(last.max()) + 1 if len(last) else 1)
+    return turns.scatter(1, last[:, None], values[:, None])

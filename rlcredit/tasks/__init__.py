@@ -3,6 +3,7 @@
 Importing the package imports every task below it, so that a configuration can say ``class_path: ReasoningGym``.
 """
 
+from rlcredit.tasks.generated_episodes import Episodes
 from rlcredit.tasks.hub import GSM8K, MATH
 from rlcredit.tasks.hub import JSONL as JSONL  # named by configurations of recorded runs
 from rlcredit.tasks.hub import HubDataset as HubDataset
@@ -10,4 +11,4 @@ from rlcredit.tasks.reasoning_gym import ReasoningGym
 from rlcredit.tasks.records import Records
 from rlcredit.tasks.task import Example, PromptBatch, Task
 
-__all__ = ["GSM8K", "MATH", "Example", "PromptBatch", "ReasoningGym", "Records", "Task"]
+__all__ = ["GSM8K", "MATH", "Episodes", "Example", "PromptBatch", "ReasoningGym", "Records", "Task"]

@@ -124,7 +124,9 @@ class Records(Task):
 
     def build_conversation(self, example: Example) -> Conversation:
         """Return the conversation with the policy; columns of the instruction are part of the question."""
-        return build_conversation(example.question, self.asked_by or self.instruction, self.system, self.shots)
+        return build_conversation(
+            self.find_question(example), self.asked_by or self.instruction, self.system, self.shots
+        )
 
     def refuse_instruction(self, instruction: str) -> None:
         """Refuse an instruction that names neither the question nor any column."""

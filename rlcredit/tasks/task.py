@@ -1,5 +1,6 @@
 """The base class of tasks: questions, answers, their order, and the judge."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +8,20 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning.pytorch import LightningDataModule
 from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.base.messages import print_message, warn_once
 from rlcredit.config.allowed_values import validate_folder_name
+from rlcredit.episodes.environment import Environment
+from rlcredit.episodes.episode_table import EpisodeTable, TurnLimits, open_episode
+from rlcredit.episodes.observation_format import TurnFormat
+from rlcredit.episodes.replay import refuse_changing_environment
 from rlcredit.policy.chat_turns import Conversation
+from rlcredit.policy.policy import Policy
 from rlcredit.tasks.example import Example, QuestionSets, Shot, build_conversation
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.held_out_split import separate_alike_questions
@@ -123,6 +131,12 @@ class Task(LightningDataModule):
             None, rewards are one for right and zero for wrong; see
             :class:`~rlcredit.verification.reward_functions.RewardSum`.
         solved_at: Reward from which a completion is right; for a verifier that returns numbers, the score.
+        environment: What answers the policy turn by turn, as in ``Corridor(rho=0.25)``; every episode gets a copy. The
+            reward is then the sum of those it gives; of an environment that gives none, the last turn is judged as a
+            completion is. None for questions that are answered once.
+        max_turns: Most turns of an episode; it then ends as it stands.
+        turn_tokens: Most tokens of a turn; as many as are left of ``model.sampling.max_tokens`` if None, which counts
+            what the environment says, too.
         held_out: Further held-out questions: names, and the task files that they are from. Each set is asked and judged
             as its own file says, and reported as ``val/<name>/pass_at_1`` and so on.
         held_out_completions: Completions per held-out question of this task; ``model.validation.completions`` if None.
@@ -151,9 +165,15 @@ class Task(LightningDataModule):
         verifier: VerifierFunction | str | None = None,
         rewards: list[RewardFunction | str] | RewardFunction | str | None = None,
         solved_at: float = 1.0,
+        environment: Environment | None = None,
+        max_turns: int = 8,
+        turn_tokens: int | None = None,
     ) -> None:
         super().__init__()
         self.refuse_instruction(instruction)
+        require_positive("data.max_turns", max_turns)
+        require_positive("data.turn_tokens", 1 if turn_tokens is None else turn_tokens)
+        self.environment, self.turn_limits = environment, TurnLimits(max_turns, turn_tokens)
         require_positive("data.prompts_per_step", prompts_per_step)
         require_positive("data.validation_batch", validation_batch)
         if validation_size or not held_out:
@@ -239,6 +259,35 @@ class Task(LightningDataModule):
         calls = [self._make_reward_call(group[0][1], [completion for completion, _ in group]) for group in groups]
         return self.reward_sum.score(calls, judgements)
 
+    def open_episodes(self, policy: Policy, examples: Sequence[Example]) -> EpisodeTable | None:
+        """Return an episode for each of some examples, begun; None where questions are answered once."""
+        if self.environment is None:
+            return None
+        return EpisodeTable(self.environment, examples, TurnFormat(policy), self.turn_limits)
+
+    def score_episodes(self, table: EpisodeTable, examples: Sequence[Example]) -> Scores:
+        """Return the verdicts on episodes, and the rewards if these are real numbers.
+
+        The sum of its rewards decides about an episode; where an environment gives none, its last turn does.
+
+        Raises:
+            RunStopped: an episode earned another reward than one and zero, which the environment does not declare.
+
+        """
+        table.report_faults()
+        if not table.has_rewards:
+            return self.score([episode.actions[-1] if episode.actions else "" for episode in table.episodes], examples)
+        rewards = [None if episode.fault else episode.reward for episode in table.episodes]
+        verdicts = [make_verdict(reward, self.solved_at) for reward in rewards]
+        if table.is_graded:
+            return Scores(verdicts, torch.tensor([math.nan if reward is None else reward for reward in rewards]))
+        if strange := [reward for reward in rewards if reward not in (None, 0, 1)]:
+            raise RunStopped(
+                f"data.environment: an episode of {table.name} earned {strange[0]:g}, and it declares verdicts of one "
+                "and zero. Write `is_graded = True` into its class."
+            )
+        return Scores(verdicts)
+
     def _make_reward_call(self, example: Example, completions: Sequence[str]) -> RewardCall:
         """Return the call of reward functions: messages for a chat, texts where the question is one text."""
         conversation = self.build_conversation(example)
@@ -287,7 +336,7 @@ class Task(LightningDataModule):
     @property
     def has_real_rewards(self) -> bool:
         """Whether rewards are real numbers, and not one for right and zero for wrong."""
-        return self.reward_sum is not None
+        return self.reward_sum is not None or (self.environment is not None and self.environment.is_graded)
 
     @property
     def compares_answers(self) -> bool:
@@ -360,6 +409,9 @@ class Task(LightningDataModule):
             if not isinstance(example.question, str):
                 self.build_conversation(example)
         self._try_user_functions((self.train_set or self.held_out_set)[:2])
+        if self.environment is not None:
+            for example in (self.train_set or self.held_out_set)[:1]:
+                refuse_changing_environment(self.environment, example)
         if self.compares_answers:
             require_sandbox("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
         if len(self.train_set) + len(self.held_out_set) > old_count:
@@ -406,7 +458,13 @@ class Task(LightningDataModule):
 
     def build_conversation(self, example: Example) -> Conversation:
         """Return the conversation: system prompt, shots, and the question inside the instruction."""
-        return build_conversation(example.question, self.instruction, self.system, self.shots)
+        return build_conversation(self.find_question(example), self.instruction, self.system, self.shots)
+
+    def find_question(self, example: Example) -> str | Conversation:
+        """Return the question, or with what an environment begins in its place."""
+        if self.environment is None:
+            return example.question
+        return open_episode(self.environment, example).opening or example.question
 
     def train_dataloader(self) -> DataLoader[PromptBatch]:
         """Yield the prompts of every step, continued at the trainer's global step.

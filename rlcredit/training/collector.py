@@ -10,16 +10,19 @@ from torch.nn.functional import pad
 
 from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.base.lightning_private import read_datamodule
-from rlcredit.credit.rollout import Rollout, evenly_spaced_rows
+from rlcredit.credit.rollout import Rollout, evenly_spaced_rows, unshaped_rewards
 from rlcredit.credit.token_counts import TokenCounts, count_distinct_prompt_tokens, count_sequence_tokens
 from rlcredit.decoding.engine import Decoder, PromptAnswerer
 from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.episodes.episode_table import EpisodeTable
 from rlcredit.formulas.distributed import find_largest_number
 from rlcredit.formulas.groups import group_imputed_values
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.turns import find_read_lengths, place_last
 from rlcredit.oracle import Oracle
 from rlcredit.policy.policy import Policy, TokenScores
 from rlcredit.policy.prompt_format import PADDING
+from rlcredit.tasks.example import Example
 from rlcredit.tasks.task import PromptBatch, Task
 from rlcredit.training.dynamic_sampling import DynamicSampling, sample_until_informative
 from rlcredit.training.lookahead import PolicyLookahead
@@ -143,14 +146,15 @@ class RolloutCollector:
         group, device = self.sampling.completions, self.policy.device
         start_time = read_clock(device)
         options = {"keeps_hidden": True} if "hidden" in self.needs and self.engine.can_keep_hidden else {}
-        samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step, **options)
+        task: Task = read_datamodule(self.trainer)
+        episodes = task.open_episodes(self.policy, repeat_examples(prompts, group))
+        samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step, episodes, **options)
         if samples.waited is not None:
             metrics["time/waited"] = samples.waited
         engine_fault = self.compare_engine(prompt_ids, samples, self.sampling, step)
         decoding_end = read_clock(device)
         tokens = self.policy.decode_pieces(samples.completion_ids, samples.mask)
-        task: Task = read_datamodule(self.trainer)
-        scores = self.judge(task, prompts, ["".join(pieces) for pieces in tokens], group)
+        scores = self.judge(task, prompts, ["".join(pieces) for pieces in tokens], group, episodes)
         right, is_judged = verdict_mask(scores.verdicts, Verdict.RIGHT), judged_mask(scores.verdicts)
         no_answer = verdict_mask(scores.verdicts, Verdict.NO_ANSWER)
         outcomes.append((torch.stack([right, is_judged, samples.truncated.cpu(), no_answer]), scores))
@@ -170,9 +174,14 @@ class RolloutCollector:
             judged=is_judged.to(device),
             tokens=tokens,
             hidden=samples.hidden,  # pyright: ignore[reportArgumentType]
+            turn=samples.turn,  # pyright: ignore[reportArgumentType]
         )
         if scores.rewards is not None:
             rollout.task_rewards = group_imputed_values(scores.rewards, is_judged, group).to(device)
+        if episodes is not None:
+            rollout.turn_rewards, rollout.states = episodes.list_rewards().to(device), episodes.list_states().to(device)
+            if not episodes.has_rewards:
+                rollout.turn_rewards = place_last(unshaped_rewards(rollout), rollout.turn)
         rollout.sources = tuple(zip(prompts.numbers, prompts.examples, strict=True))
         self._check_round(rollout, engine_fault)
         if samples.engine_logprobs is not None:
@@ -202,7 +211,14 @@ class RolloutCollector:
         return prompt_ids
 
     def sample(
-        self, prompts: PromptBatch, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int, **asked: bool
+        self,
+        prompts: PromptBatch,
+        prompt_ids: Tensor,
+        sampling: Sampling,
+        seed: int,
+        step: int,
+        episodes: EpisodeTable | None = None,
+        **asked: bool,
     ) -> Samples:
         """Answer prompts; the trainer scores the tokens anew if another engine has drawn them.
 
@@ -212,14 +228,18 @@ class RolloutCollector:
             sampling: How completions are drawn.
             seed: Seed of the sampling noise.
             step: Optimizer steps taken, or :data:`rlcredit.decoding.noise.VALIDATION`.
+            episodes: Episodes of all completions, begun; None where questions are answered once.
             asked: What else the engine is asked for.
 
         """
+        request = self.policy, prompt_ids, prompts.numbers, sampling
         with self.trainer.precision_plugin.forward_context():
-            samples = self.engine.sample(
-                self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step, **asked
-            )
-        self.token_counts.add(decoded=int(samples.mask.sum()), prefill=count_distinct_prompt_tokens(prompt_ids))
+            if episodes is None:
+                samples = self.engine.sample(*request, seed=seed, step=step, **asked)
+            else:
+                samples = self.engine.play(*request, episodes, seed=seed, step=step, **asked)
+        decoded, read = int(samples.mask.sum()), int(find_read_lengths(samples.mask).sum())
+        self.token_counts.add(decoded=decoded, prefill=count_distinct_prompt_tokens(prompt_ids) + read - decoded)
         if self.engine.exact and samples.entropy is not None and not self.policy.is_sharded:
             return samples
         scores = self.score(
@@ -262,9 +282,18 @@ class RolloutCollector:
         without_adapter = rms_difference(engine_logprobs[rows], base.logprobs, mask[rows])
         return find_engine_fault(step, distance, with_adapter, without_adapter, self.tolerance)
 
-    def judge(self, task: Task, prompts: PromptBatch, answers: list[str], group_size: int) -> Scores:
-        """Return verdicts and rewards of G answers to every prompt, prompt by prompt."""
-        examples = [example for example in prompts.examples for _ in range(group_size)]
+    def judge(
+        self,
+        task: Task,
+        prompts: PromptBatch,
+        answers: list[str],
+        group_size: int,
+        episodes: EpisodeTable | None = None,
+    ) -> Scores:
+        """Return verdicts and rewards of G answers to every prompt, or of the episodes that they are."""
+        examples = repeat_examples(prompts, group_size)
+        if episodes is not None:
+            return task.score_episodes(episodes, examples)
         return task.score(self.policy.prepend_thinking_mark(answers), examples)
 
     def _score_reference(self, rollout: Rollout) -> None:
@@ -298,3 +327,8 @@ class RolloutCollector:
             step,
             precision=self.trainer.precision_plugin.forward_context,
         )
+
+
+def repeat_examples(prompts: PromptBatch, group_size: int) -> list[Example]:
+    """Return the example of every completion, G of each prompt."""
+    return [example for example in prompts.examples for _ in range(group_size)]

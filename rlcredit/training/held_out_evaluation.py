@@ -13,7 +13,7 @@ from rlcredit.formulas.distributed import find_largest_number, is_set_anywhere, 
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import PromptBatch, Task
-from rlcredit.training.collector import RolloutCollector
+from rlcredit.training.collector import RolloutCollector, repeat_examples
 from rlcredit.training.metrics import MeanPassAtK
 from rlcredit.training.nan_and_mismatch import find_value_fault
 from rlcredit.verification.rewards import verdict_mask
@@ -75,8 +75,10 @@ class HeldOutEvaluator(Module):
 
         """
         sampling, prompt_ids = held_out_set.choose_sampling(self.sampling), collector.encode(prompts)
+        examples = repeat_examples(prompts, sampling.completions)
+        episodes = held_out_set.task.open_episodes(collector.policy, examples)
         samples = collector.sample(
-            held_out_set.shift_noise_numbers(prompts), prompt_ids, sampling, self.seed, VALIDATION
+            held_out_set.shift_noise_numbers(prompts), prompt_ids, sampling, self.seed, VALIDATION, episodes
         )
         self.first_fault = (
             self.first_fault
@@ -84,7 +86,7 @@ class HeldOutEvaluator(Module):
             or collector.compare_engine(prompt_ids, samples, sampling, step)
         )
         answers = collector.policy.decode_texts(samples.completion_ids, samples.mask)
-        verdicts, rewards, _ = collector.judge(held_out_set.task, prompts, answers, sampling.completions)
+        verdicts, rewards, _ = collector.judge(held_out_set.task, prompts, answers, sampling.completions, episodes)
         right = verdict_mask(verdicts, Verdict.RIGHT).view(-1, sampling.completions)
         for metric in self.find_pass_metrics(held_out_set).values():
             metric.update(right)
