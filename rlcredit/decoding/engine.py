@@ -115,6 +115,21 @@ class Engine(ABC):
             "InProcessEngine, VLLMInProcess or VLLMServer."
         )
 
+    def start_playing(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        taker: TurnTaker,
+        *,
+        seed: int,
+        step: int,
+    ) -> Callable[[], Samples]:
+        """Begin to play episodes, as :meth:`start_sampling` begins to answer; arguments are those of :meth:`play`."""
+        samples = self.play(policy, prompt_ids, prompts, sampling, taker, seed=seed, step=step)
+        return lambda: samples
+
     def start_sampling(
         self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
     ) -> Callable[[], Samples]:

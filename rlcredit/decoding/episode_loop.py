@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -20,6 +20,9 @@ from rlcredit.decoding.decoding_loop import (
 
 class TurnTaker(Protocol):
     """What ends turns and answers them; see :class:`rlcredit.episodes.episode_table.EpisodeTable`."""
+
+    episodes: list[Any]
+    """What has happened in each row."""
 
     @property
     def is_slow(self) -> bool:
@@ -54,7 +57,7 @@ class SingleTurns:
     """
 
     def __init__(self, taker: TurnTaker) -> None:
-        self.has_ended = taker.has_ended
+        self.has_ended, self.episodes = taker.has_ended, taker.episodes
         self.is_slow, self.turn_tokens, self.turn_ends = taker.is_slow, taker.turn_tokens, taker.turn_ends
 
     def answer_turns(self, rows: Sequence[int], turns: Sequence[Sequence[int]]) -> list[list[int] | None]:
