@@ -120,8 +120,8 @@ class VLLMInProcess(Engine):
                 contexts = [request.context for request in requests]
                 return pack_turns(self._generate(llm, policy, contexts, own_settings))
 
-            contexts = [tokens for tokens, _ in rows]
-            return run_at_once(play_by_prefix(draw_turns, contexts, taker, sampling.max_tokens, prompt_ids.device))
+            contexts, limits = [tokens for tokens, _ in rows], [sampling.max_tokens] * len(rows)
+            return run_at_once(play_by_prefix(draw_turns, contexts, taker, limits, prompt_ids.device))
 
     @contextlib.contextmanager
     def _awake(self, policy: Policy, seed: int) -> Iterator[Any]:

@@ -160,8 +160,8 @@ class VLLMServer(Engine):
                 completions = (self._completion(transport, *pair, shape) for pair in zip(urls, bodies, strict=True))
                 return pack_turns(await asyncio.gather(*completions))
 
-            contexts = [tokens for tokens, _ in rows]
-            return await play_by_prefix(draw_turns, contexts, taker, sampling.max_tokens, prompt_ids.device)
+            contexts, limits = [tokens for tokens, _ in rows], [sampling.max_tokens] * len(rows)
+            return await play_by_prefix(draw_turns, contexts, taker, limits, prompt_ids.device)
 
         return self._start_answering(policy, play)
 
