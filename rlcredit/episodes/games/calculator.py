@@ -46,7 +46,7 @@ def evaluate_node(node: ast.AST) -> float:
         ValueError: it is none.
 
     """
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return node.value
     operation = NUMBER_OPERATIONS.get(type(getattr(node, "op", None)))
     if operation and isinstance(node, ast.BinOp):

@@ -8,7 +8,7 @@ from rlcredit.episodes.environment import Environment, Turn
 if TYPE_CHECKING:
     from rlcredit.tasks.example import Example
 
-DOOR_COLORS = ("red", "blue", "gold", "green")
+DOOR_COLORS: tuple[str, ...] = ("red", "blue", "gold", "green")
 
 
 class Corridor(Environment):

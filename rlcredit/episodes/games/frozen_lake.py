@@ -1,6 +1,7 @@
 """A frozen lake with holes, that is crossed step by step."""
 
 import random
+from itertools import product
 from typing import TYPE_CHECKING
 
 from rlcredit.episodes.environment import Environment, Turn
@@ -35,16 +36,14 @@ class FrozenLake(Environment):
     def reset(self, example: "Example") -> str:
         """Draw a way of the shortest length, and holes beside it."""
         rng = random.Random(example.metadata["seed"])
-        last = self.size - 1
-        ways = rng.sample([(1, 0)] * last + [(0, 1)] * last, 2 * last)
-        path = {
-            (sum(down for down, _ in ways[:end]), sum(right for _, right in ways[:end])) for end in range(len(ways))
-        }
-        fields = [(row, column) for row in range(self.size) for column in range(self.size)]
+        edge = self.size - 1
+        moves = rng.sample("d" * edge + "r" * edge, 2 * edge)
+        path = {(moves[:end].count("d"), moves[:end].count("r")) for end in range(2 * edge)}
+        fields = list(product(range(self.size), repeat=2))
         self.map = {field: "h" if rng.random() < self.holes and field not in path else "f" for field in fields}
-        self.map |= {(0, 0): "s", (last, last): "g"}
+        self.map |= {(0, 0): "s", (edge, edge): "g"}
+        rows = ("".join(self.map[field] for field in fields if field[0] == row) for row in range(self.size))
         self.field, self.left = (0, 0), self.turns
-        rows = ("".join(self.map[row, column] for column in range(self.size)) for row in range(self.size))
         return f"{' '.join(rows)}, 1 1"
 
     def step(self, action: str) -> Turn:

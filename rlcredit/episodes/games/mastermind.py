@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 class Mastermind(Environment):
     """Guess a code of letters; every guess is answered by how much of it is right.
 
-    The first observation gives the letters, the places and the turns, as in ``abc 3 places, 4 left``. A guess is as many
-    letters as there are places. It is answered by the letters at their place, the further letters at another place, and
-    the turns that are left: ``1 right 1 near, 3 left``. Anything else is answered by ``no code``. Every action costs a
-    turn. The reward is one if the code is guessed in time.
+    The first observation gives letters, places and turns, as in ``abc 3 places, 4 left``. A guess has a letter for each
+    place. It is answered by its letters at their place, its further letters at another one, and the turns that are
+    left: ``1 right 1 near, 3 left``. Anything else is answered by ``no code``. Every action costs a turn. The reward is
+    one if the code is guessed in time.
 
     Args:
         places: Number of letters of the code.

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 class RunningSum(Environment):
     """Add up terms of one digit, one a turn; a slip stays unless it is noticed.
 
-    The first observation gives all terms, and behind a comma the first two, as in ``3 + 5 - 2, 3 + 5``. Each action is a
+    The first observation gives all terms, and behind a comma the first two, as in ``3 + 5 - 2, 3 + 5``. An action is a
     number: the sum so far. It is taken as it stands, right or wrong, and the next observation asks for the next term:
-    ``8 - 2``. An action that is no number is answered by ``no number`` and the same question. There is a turn for every
-    term but the first. The reward is one if the last action is the sum of all terms, so that a slip can be made good.
+    ``8 - 2``. Anything else is answered by ``no number`` and the same question. There is a turn for every term but the
+    first. The reward is one if the last action is the sum of all terms, so that a slip can be made good.
 
     Args:
         terms: Number of terms, 2 or more.

@@ -190,7 +190,7 @@ def test_the_calculator_calculates(expression, value):
 
 
 @pytest.mark.parametrize(
-    "expression", ["2 ** 9", "__import__('os')", "1 / 0", "3 +", "", "True", "(" * 999, "9" * 400, "-" * 5000 + "1"]
+    "expression", ["2 ** 9", "__import__('os')", "1 / 0", "3 +", "", "(" * 999, "9" * 400, "-" * 5000 + "1"]
 )
 def test_the_calculator_says_what_it_cannot_calculate(expression):
     assert Calculator().calculate(expression).startswith("error: ")
