@@ -43,12 +43,12 @@ def mt_grpo_advantages(table: Tensor, group_size: int, weight: float, normalize_
         [1.1666666666666667, -1.8333333333333333, 0.6666666666666667]
 
     """
-    last = ~table.isnan() & pad(table, (0, 1), value=math.nan)[:, 1:].isnan()
-    outcomes = table.where(last, 0).sum(-1).where(last.any(-1), math.nan)
+    end_mask = ~table.isnan() & pad(table, (0, 1), value=math.nan)[:, 1:].isnan()
+    outcomes = table.where(end_mask, 0).sum(-1).where(end_mask.any(-1), math.nan)
     flat = centred_values(outcomes, group_size, normalize_std).view(-1, 1)
     centre = partial(centred_values, normalize_std=normalize_std)
-    centred = compare_turns(centre, table.where(~last, math.nan), group_size)
-    return flat + weight * discounted_returns(centred.where(~table.isnan(), math.nan), gamma=1.0)
+    distances = compare_turns(centre, table.where(~end_mask, math.nan), group_size)
+    return flat + weight * discounted_returns(distances.where(~table.isnan(), math.nan), gamma=1.0)
 
 
 class MTGRPO(CreditOperator, reads="judged rewards turn turn_rewards", writes="advantages"):

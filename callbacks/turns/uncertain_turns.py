@@ -9,13 +9,12 @@ from rlcredit.formulas.turns import mark_turns, spread_turns, sum_turns
 
 
 class UncertainTurns(
-    CreditOperator, reads="advantages judged signal turn", writes="advantages", neutral={"share": 1.0}
+    CreditOperator, reads="advantages entropy judged turn", writes="advantages", neutral={"share": 1.0}
 ):
-    r"""Erase the advantages of all but the turns of an episode with the largest mean signal.
+    r"""Erase the advantages of all but the turns of an episode with the largest mean entropy.
 
     Exactly :math:`\max(1, \lfloor \rho n \rfloor)` of n turns are left: the mask of CARL (Shen et al., 2025,
-    arXiv:2512.04949), which means entropy; put ``Entropy`` above it. Its control is ``RandomTurns`` of the same share.
-    It is the identity on episodes of one turn.
+    arXiv:2512.04949). Its control is ``RandomTurns`` of the same share. It is the identity on episodes of one turn.
 
     Args:
         share: Share rho of turns that keep their credit.
@@ -30,9 +29,9 @@ class UncertainTurns(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share of turns kept, and of tokens."""
-        turn, width, signal = rollout.turn, rollout.mask.shape[1], rollout.signal
+        turn, width, entropy = rollout.turn, rollout.mask.shape[1], rollout.entropy
         turn_mask = mark_turns(turn, width) & rollout.judged[:, None]
-        means = sum_turns(signal, turn, width) / sum_turns(torch.ones_like(signal), turn, width)
+        means = sum_turns(entropy, turn, width) / sum_turns(torch.ones_like(entropy), turn, width)
         selection = masked_topk(means, turn_mask, self.share).float()
         token_selection = spread_turns(selection, turn)
         rollout.advantages = rollout.advantages.where(token_selection > 0, 0)

@@ -36,10 +36,10 @@ def turn_reward_table(turn_rewards: Tensor, rewards: Tensor, turn: Tensor) -> Te
 
     """
     place = torch.arange(turn_rewards.shape[1], device=turn.device)
-    last = (count_turns(turn) - 1).clamp(min=0)[:, None]
-    earlier = turn_rewards.double().where(place < last, 0)
-    table = earlier.where(place != last, rewards.double()[:, None] - earlier.sum(-1, keepdim=True))
-    return table.where((place <= last) & ~rewards.isnan()[:, None], torch.nan)
+    end = (count_turns(turn) - 1).clamp(min=0)[:, None]
+    steps = turn_rewards.double().where(place < end, 0)
+    table = steps.where(place != end, rewards.double()[:, None] - steps.sum(-1, keepdim=True))
+    return table.where((place <= end) & ~rewards.isnan()[:, None], torch.nan)
 
 
 def discounted_returns(table: Tensor, gamma: float) -> Tensor:
