@@ -27,7 +27,7 @@ class RandomTurns(CreditOperator, reads="advantages judged step turn", writes="a
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share of turns kept."""
-        shape, noise_stream = tuple(rollout.mask.shape), stream_number("RandomTurns", self.seed)
+        shape, noise_stream = tuple(rollout.mask.shape), stream_number(f"RandomTurns {self.seed}")
         turn_mask = mark_turns(rollout.turn, shape[1]) & rollout.judged[:, None]
         draws = token_uniforms(self.run_seed, rollout.step, noise_stream, shape, rollout.group_size)
         selection = masked_topk(draws.to(turn_mask.device), turn_mask, self.share).float()
