@@ -1,4 +1,4 @@
-"""A control for credit between turns: the last turn of an episode has all of it."""
+"""A control for credit between turns: the last turn of an episode has all the credit."""
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout

@@ -52,9 +52,10 @@ def mt_grpo_advantages(table: Tensor, group_size: int, weight: float, normalize_
 
 
 class MTGRPO(CreditOperator, reads="judged rewards turn turn_rewards", writes="advantages"):
-    """Give every token of a turn :func:`mt_grpo_advantages`, as Zeng et al. (2025, arXiv:2505.11821).
+    """Give every token of a turn :func:`mt_grpo_advantages`, MT-GRPO of Zeng et al. (2025, arXiv:2505.11821).
 
-    It is a control for ``TurnReturns``. On episodes of one turn it is ``GRPO``.
+    For more than two turns it is the sum that verl issue 7244 examines, and a control for ``TurnReturns``. On episodes
+    of one turn it is ``GRPO``.
 
     Args:
         weight: Weight of the turns before the last.
