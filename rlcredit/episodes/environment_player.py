@@ -94,5 +94,7 @@ def unpack_turn(reply: Reply, name: str) -> Turn | TurnError:
     reward, done, *characters = reply.values
     try:
         return read_turn(Turn("".join(chr(int(character or 0)) for character in characters), reward, done == 1), name)
+    except TurnError as error:
+        return error
     except (ValueError, OverflowError):
         return TurnError(f"{name}: {FORGED_FAULT}.")

@@ -116,7 +116,7 @@ class ToolEnvironment(Environment):
                     raise ValueError(f"Tool {name} not found. There are: {', '.join(methods)}.")
                 result = methods[name](**arguments)
             return str(await result if inspect.isawaitable(result) else result)
-        except Exception as error:  # noqa: BLE001  (an action may make a tool raise anything)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (an action may make a tool raise anything)
             return str({"error": str(error)})
 
     async def _measure_gain(self) -> float | None:
