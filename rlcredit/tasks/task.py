@@ -18,10 +18,12 @@ from rlcredit.base.messages import print_message, warn_once
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.episodes.environment import Environment
 from rlcredit.episodes.episode_table import EpisodeTable, TurnLimits, open_episode
+from rlcredit.episodes.locked_environment import lock_environment
 from rlcredit.episodes.observation_format import choose_turn_format
 from rlcredit.episodes.replay import refuse_changing_environment
 from rlcredit.policy.chat_turns import Conversation
 from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import Tools
 from rlcredit.tasks.example import Example, QuestionSets, Shot, build_conversation
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.held_out_split import separate_alike_questions
@@ -56,17 +58,19 @@ class PromptBatch:
         numbers: Numbers of the examples in their set; they determine the sampling noise.
         questions: Conversations that the policy is asked, P of them.
         examples: Same P examples, for the verifier.
+        tools: Schemas of the tools of an environment that answers; None where questions are answered once.
 
     """
 
     numbers: list[int]
     questions: list[Conversation]
     examples: list[Example]
+    tools: Tools | None = None
 
     def slice_batch(self, start: int, size: int) -> "PromptBatch":
         """Return a slice of the batch."""
         rows = slice(start, start + size)
-        return PromptBatch(self.numbers[rows], self.questions[rows], self.examples[rows])
+        return PromptBatch(self.numbers[rows], self.questions[rows], self.examples[rows], self.tools)
 
 
 def pick_best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
@@ -173,7 +177,8 @@ class Task(LightningDataModule):
         self.refuse_instruction(instruction)
         require_positive("data.max_turns", max_turns)
         require_positive("data.turn_tokens", 1 if turn_tokens is None else turn_tokens)
-        self.environment, self.turn_limits = environment, TurnLimits(max_turns, turn_tokens)
+        self.environment = None if environment is None else lock_environment(environment, unsafe_scorers, verify_budget)
+        self.turn_limits = TurnLimits(max_turns, turn_tokens)
         require_positive("data.prompts_per_step", prompts_per_step)
         require_positive("data.validation_batch", validation_batch)
         if validation_size or not held_out:
@@ -324,6 +329,11 @@ class Task(LightningDataModule):
 
         """
         return "Leave out long questions, or shorten data.init_args.instruction, system or shots."
+
+    @property
+    def tools(self) -> Tools | None:
+        """Schemas of the tools of its environment; None where questions are answered once."""
+        return None if self.environment is None else self.environment.tools
 
     @property
     def has_real_rewards(self) -> bool:
@@ -508,4 +518,4 @@ class Task(LightningDataModule):
 
     def _collate_prompts(self, batch: list[tuple[int, Example]]) -> PromptBatch:
         numbers, examples = (list(column) for column in zip(*batch, strict=True))
-        return PromptBatch(numbers, [self.build_conversation(example) for example in examples], examples)
+        return PromptBatch(numbers, [self.build_conversation(example) for example in examples], examples, self.tools)

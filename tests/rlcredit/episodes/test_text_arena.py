@@ -65,9 +65,8 @@ def test_games_go_on_from_a_copy():
     environment.reset(Example("", "", {"seed": 1}))
     environment.step("[up]")
     branch = environment.copy()
-    assert [branch.step(f"[{way}]") for way in ("left", "up")] == [
-        environment.step(f"[{way}]") for way in ("left", "up")
-    ]
+    actions = ["[left]", "[up]"]
+    assert list(map(branch.step, actions)) == list(map(environment.step, actions))
 
 
 def test_games_that_there_are_not_are_refused():
