@@ -104,7 +104,7 @@ class ToolEnvironment(Environment):
         return Turn("\n".join(results), await self._measure_gain(), is_done)
 
     async def _call_tool(self, call: str) -> str:
-        """Return what a tool returns, or what is wrong, as TRL tells it."""
+        """Return the result of a call, or its error as TRL tells it."""
         methods = self._list_methods()
         try:
             if self.plain:
@@ -120,7 +120,7 @@ class ToolEnvironment(Environment):
             return str({"error": str(error)})
 
     async def _measure_gain(self) -> float | None:
-        """Return what the reward has risen by; None if the object gives none."""
+        """Return the rise of the reward since the last turn; None if the object gives none."""
         if not hasattr(self.item, "get_reward"):
             return None
         reward = self.item.get_reward()
