@@ -313,7 +313,8 @@ class Policy(nn.Module):
 
         Args:
             questions: Questions, P of them.
-            tools: Schemas of the tools of an environment that answers in turns; None where a question is answered once.
+            tools: Schemas of the tools of an environment that answers in turns, if it has any; None where a question is
+                answered once.
 
         Returns:
             Token ids, with :data:`~rlcredit.policy.prompt_format.PADDING` on the left, shape ``(P, L)``, L a multiple

@@ -167,8 +167,9 @@ class PromptFormat:
 
         """
         conversations = [parse_conversation("4 + 3 =")]
-        bare_texts = self.render_conversations(tokenizer, conversations, ())
-        if tools and self.render_conversations(tokenizer, conversations, tools) == bare_texts:
+        if tools and self.render_conversations(tokenizer, conversations, tools) == self.render_conversations(
+            tokenizer, conversations, ()
+        ):
             writer = f"the chat template of {tokenizer.name_or_path}" if self.chat else "raw text"
             names = ", ".join(tool["function"]["name"] for tool in tools)
             raise PromptError(

@@ -58,7 +58,7 @@ class PromptBatch:
         numbers: Numbers of the examples in their set; they determine the sampling noise.
         questions: Conversations that the policy is asked, P of them.
         examples: Same P examples, for the verifier.
-        tools: Schemas of the tools of an environment that answers; None where questions are answered once.
+        tools: Schemas of the tools of the environment that answers, if it has any; None without an environment.
 
     """
 
@@ -177,8 +177,8 @@ class Task(LightningDataModule):
         self.refuse_instruction(instruction)
         require_positive("data.max_turns", max_turns)
         require_positive("data.turn_tokens", 1 if turn_tokens is None else turn_tokens)
-        self.environment = None if environment is None else lock_environment(environment, unsafe_scorers, verify_budget)
         self.turn_limits = TurnLimits(max_turns, turn_tokens)
+        self.environment = environment and lock_environment(environment, unsafe_scorers, verify_budget)
         require_positive("data.prompts_per_step", prompts_per_step)
         require_positive("data.validation_batch", validation_batch)
         if validation_size or not held_out:
@@ -331,11 +331,6 @@ class Task(LightningDataModule):
         return "Leave out long questions, or shorten data.init_args.instruction, system or shots."
 
     @property
-    def tools(self) -> Tools | None:
-        """Schemas of the tools of its environment; None where questions are answered once."""
-        return None if self.environment is None else self.environment.tools
-
-    @property
     def has_real_rewards(self) -> bool:
         """Whether rewards are real numbers, and not one for right and zero for wrong."""
         return self.reward_sum is not None or (self.environment is not None and self.environment.is_graded)
@@ -462,6 +457,11 @@ class Task(LightningDataModule):
         """Return the conversation: system prompt, shots, and the question inside the instruction."""
         return build_conversation(self.find_question(example), self.instruction, self.system, self.shots)
 
+    @property
+    def tools(self) -> Tools | None:
+        """Schemas of the environment's tools; None without an environment."""
+        return None if self.environment is None else self.environment.tools
+
     def find_question(self, example: Example) -> str | Conversation:
         """Return the question, or with what an environment begins in its place."""
         if self.environment is None:
@@ -518,4 +518,5 @@ class Task(LightningDataModule):
 
     def _collate_prompts(self, batch: list[tuple[int, Example]]) -> PromptBatch:
         numbers, examples = (list(column) for column in zip(*batch, strict=True))
-        return PromptBatch(numbers, [self.build_conversation(example) for example in examples], examples, self.tools)
+        questions = [self.build_conversation(example) for example in examples]
+        return PromptBatch(numbers, questions, examples, self.tools)
