@@ -15,7 +15,7 @@ from rlcredit.formulas.value_estimates import carried_values
 
 class ForcedAnswer(
     CreditOperator,
-    reads="completion_ids judged lookahead prompt_ids rewards tokens",
+    reads="completion_ids judged lookahead prompt_ids rewards tokens turn",
     writes="critic_weight values",
     costly=True,
     rewards="binary",
@@ -45,7 +45,7 @@ class ForcedAnswer(
         """Replace values; log how good they are, the prefixes read, and the value of the prompts and of the ends."""
         mask = rollout.mask
         plan_mask = rollout.plan_mask if self.cuts == "phrase" else mask  # used by phrases only
-        starts = segment_starts(rollout.tokens, plan_mask, mask, self.cuts)
+        starts = segment_starts(rollout.tokens, plan_mask, rollout.turn, self.cuts)
         read: Tensor = rollout.lookahead.read_answers(rollout, starts, self.closing).exp()
         rollout.values, rollout.critic_weight = carried_values(read, starts, mask), 1.0
         return {

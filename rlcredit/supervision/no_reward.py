@@ -12,6 +12,7 @@ from rlcredit.base.messages import print_message
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import sum_over_processes
 from rlcredit.formulas.groups import mixed_groups
+from rlcredit.formulas.turns import find_read_lengths
 from rlcredit.training.module import PolicyModule
 from rlcredit.verification.verifiers import Verdict
 
@@ -101,7 +102,7 @@ class NoReward(Callback):
         policy = module.policy
         prompt = rollout.prompt_ids[row]
         prompt = prompt[policy.prompt_mask(prompt)]
-        cut = (rollout.mask[: len(rows)].sum(-1) >= module.sampling.max_tokens).float().mean() > 0.5
+        cut = (find_read_lengths(rollout.mask[: len(rows)]) >= module.sampling.max_tokens).float().mean() > 0.5
         texts = {
             "prompt": policy.tokenizer.decode(prompt),
             "completion": completions[row],

@@ -90,6 +90,7 @@ def with_unjudged(whole, extra):
     old = torch.arange((groups + 1) * size).view(-1, size)[:groups, : whole.group_size].flatten()
     for field in (
         "mask",
+        "turn",
         "old_logprobs",
         "entropy",
         "sum_pi_squared",
