@@ -1,5 +1,6 @@
 """The text of every token of a completion."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,6 +45,25 @@ def make_piece_decoder(tokenizer: Any) -> Callable[[Sequence[int]], list[str]]:
         return _read_split_characters(backend, ids, texts)
 
     return decode_pieces
+
+
+def decode_runs(
+    decode: Callable[[Sequence[int]], list[str]], ids: Sequence[int], is_sampled: Sequence[bool]
+) -> list[str]:
+    """Return the text of each token, turns and what stands between them read apart.
+
+    Args:
+        decode: Function of :func:`make_piece_decoder`.
+        ids: Token ids of a completion.
+        is_sampled: Whether the policy has written each of them.
+
+    """
+    pieces, start = [], 0
+    for _, run in itertools.groupby(is_sampled):
+        end = start + len(list(run))
+        pieces += decode(ids[start:end])
+        start = end
+    return pieces
 
 
 def _read_split_characters(backend: Any, ids: Sequence[int], texts: Sequence[str | None]) -> list[str]:

@@ -94,7 +94,7 @@ class NoReward(Callback):
     def render_warning(self, rollout: Rollout, module: PolicyModule, task: Any) -> str:
         """Return the warning: prompt, completion, reference and verdict of a typical completion, and what to try."""
         rows = range(min(_SAMPLE_SIZE, len(rollout.mask)))
-        completions = ["".join(rollout.tokens[row]) for row in rows]
+        completions = ["".join(rollout.list_texts(row)) for row in rows]
         examples = [rollout.sources[row // rollout.group_size][1] for row in rows]
         verdicts = list(task.score(module.policy.prepend_thinking_mark(completions), examples).verdicts)
         kind, _ = Counter(verdicts).most_common(1)[0]
