@@ -33,8 +33,8 @@ def prefix_statistics(surprisals: Tensor, mask: Tensor) -> Tensor:
     history = torch.cat([torch.zeros_like(surprisals[:, :1]), surprisals[:, :-1]], 1).float()
     length = torch.arange(history.shape[1], device=history.device).expand(history.shape) / LENGTH_UNIT
     surprises = (history > SURPRISE_NATS).cumsum(1).float()
-    statistics = torch.stack([history, running_sums(history), history.cummax(1).values, surprises, length], -1)
-    return open_gaps(statistics, places)
+    statistics = (history, running_sums(history), history.cummax(1).values, surprises, length)
+    return torch.stack([open_gaps(values, places) for values in statistics], -1)
 
 
 def extended_statistics(statistics: Tensor, surprisals: Tensor) -> Tensor:

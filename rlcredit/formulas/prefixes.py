@@ -118,22 +118,3 @@ def prefix_values(rewards: Tensor, counts: Tensor, sums: Tensor, mask: Tensor) -
     """
     row_rewards = rewards.double()[:, None]
     return ((row_rewards + sums) / (1 + counts)).where(pad(mask, (0, 1)), row_rewards)
-
-
-def prefix_differences(values: Tensor, mask: Tensor) -> Tensor:
-    """Return the difference that each sampled token makes to the value of its prefix.
-
-    Args:
-        values: Values of :func:`prefix_values`, shape ``(B, T + 1)``.
-        mask: True on sampled tokens, shape ``(B, T)``.
-
-    Returns:
-        Shape ``(B, T)``; anything outside the mask.
-
-    Example:
-        >>> prefix_differences(torch.tensor([[0.5, 1.0, 0.75, 1.0]]), torch.tensor([[True, False, True]]))[0, [0, 2]]
-        tensor([0.2500, 0.2500])
-
-    """
-    places = number_places(pad(mask, (0, 1)))
-    return open_gaps(close_gaps(values, places).diff(dim=-1), places[:, :-1])

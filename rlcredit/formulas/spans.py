@@ -85,10 +85,7 @@ def mask_from_spans(tokens: Sequence[str], spans: Iterable[Span]) -> Tensor:
 
 
 def list_turn_columns(turn: Tensor) -> list[tuple[int, slice]]:
-    """Return row and columns of every turn, row by row.
-
-    Args:
-        turn: Number of the turn of each sampled token, -1 elsewhere, shape ``(B, T)``.
+    """Return row and columns of every turn, row by row; ``turn`` as for :func:`plan_mask_from_spans`.
 
     Example:
         >>> list_turn_columns(torch.tensor([[0, 0, -1, 1]]))
@@ -100,13 +97,7 @@ def list_turn_columns(turn: Tensor) -> list[tuple[int, slice]]:
 
 
 def turn_texts(rows: Sequence[Sequence[str]], turn: Tensor) -> list[str]:
-    """Return the text of every turn, row by row.
-
-    Args:
-        rows: Decoded pieces of each completion, with what an environment has said between two turns.
-        turn: Number of the turn of each sampled token, -1 elsewhere, shape ``(B, T)``.
-
-    """
+    """Return the text of every turn, row by row; shapes as in :func:`plan_mask_from_spans`."""
     return ["".join(rows[row][columns]) for row, columns in list_turn_columns(turn)]
 
 

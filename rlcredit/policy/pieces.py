@@ -50,14 +50,7 @@ def make_piece_decoder(tokenizer: Any) -> Callable[[Sequence[int]], list[str]]:
 def decode_runs(
     decode: Callable[[Sequence[int]], list[str]], ids: Sequence[int], is_sampled: Sequence[bool]
 ) -> list[str]:
-    """Return the text of each token, turns and what stands between them read apart.
-
-    Args:
-        decode: Function of :func:`make_piece_decoder`.
-        ids: Token ids of a completion.
-        is_sampled: Whether the policy has written each of them.
-
-    """
+    """Return the text of each token by a function of :func:`make_piece_decoder`; turns and gaps are decoded apart."""
     pieces, start = [], 0
     for _, run in itertools.groupby(is_sampled):
         end = start + len(list(run))

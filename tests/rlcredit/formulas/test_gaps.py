@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from rlcredit.formulas.gaps import close_gaps, number_places, open_gaps
 from rlcredit.formulas.masked import last_token_mask
-from rlcredit.formulas.prefixes import companion_sums, prefix_differences, prefix_values, shared_token_mask
+from rlcredit.formulas.prefixes import companion_sums, prefix_values, shared_token_mask
 from rlcredit.formulas.value_estimates import following_values, generalized_advantages, process_returns
 from rlcredit.losses.fipo import future_influence
 
@@ -24,11 +24,9 @@ def test_closing_keeps_the_order_and_opening_reverses_it(flags):
     assert torch.equal(open_gaps(closed, number_places(mask)), columns)
 
 
-def test_values_of_rows_that_share_memory_and_of_vectors_are_closed():
+def test_values_that_share_memory_are_closed():
     rewards = torch.tensor([[1.0], [2.0]]).expand(GAPS.shape)
     assert torch.equal(close_gaps(rewards, number_places(GAPS)), rewards)
-    vectors = torch.arange(24.0).view(2, 6, 2)
-    assert close_gaps(vectors, number_places(GAPS))[0, :3].tolist() == [[0, 1], [6, 7], [8, 9]]
 
 
 def test_estimates_of_a_row_with_gaps_are_those_of_its_tokens():
@@ -54,7 +52,7 @@ def test_prefixes_are_those_of_sampled_tokens():
     assert counts[:, :-1][GAPS].tolist() == [1, 1, 1, 1, 1]
     values = prefix_values(rewards, counts, sums, GAPS)
     assert values[:, :-1][GAPS].tolist() == [0.5] * 5
-    assert prefix_differences(values, GAPS)[GAPS].tolist() == [0, 0, 0.5, 0, -0.5]
+    assert following_values(rewards, values[:, :-1], GAPS)[GAPS].tolist() == [0.5, 0.5, 1.0, 0.5, 0.0]
     assert torch.equal(shared_token_mask(SHARED, GAPS, judged, group_size=2), GAPS)
 
 
