@@ -47,7 +47,7 @@ def optimal_baseline_credit(credit: Tensor, logprobs: Tensor) -> Tensor:
     return (credit * token_odds(logprobs)).to(credit.dtype)
 
 
-class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", writes="advantages", costly=True):
+class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens turn", writes="advantages", costly=True):
     r"""Give every token the difference that its segment makes, :math:`A_t = V_{end} - V_{start}`.
 
     The value of a prefix is the share of right ones among its continuations by the policy itself; at the end it is the
@@ -99,7 +99,8 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log how many tokens were decoded for it, the value of the prompts, and where credit lies."""
         mask, decoded_count = rollout.mask, rollout.oracle.decoded
-        starts = segment_starts(rollout.tokens, rollout.plan_mask if self.cuts == "phrase" else mask, mask, self.cuts)
+        plan_mask = rollout.plan_mask if self.cuts == "phrase" else mask  # used by phrases only
+        starts = segment_starts(rollout.tokens, plan_mask, rollout.turn, self.cuts)
         if self.train != "none":
             return credit_branches(rollout, places_in_order(starts & rollout.judged_mask), self.samples, self.train)
         right = rollout.oracle.outcomes(rollout, range(len(mask)), starts.cpu(), self.samples)

@@ -109,7 +109,7 @@ class CreditOracle(
         """Write every token with its values, credit and ledgers."""
         records = []
         for place, row in enumerate(rows):
-            length = int(true_credit.mask[place].sum())
+            mask, values = true_credit.mask[place], true_credit.values[place]
             fields = {
                 "true_credit": true_credit.credit,
                 "error": true_credit.error,
@@ -118,10 +118,10 @@ class CreditOracle(
             }
             records.append(
                 {
-                    "tokens": rollout.tokens[row],
+                    "tokens": rollout.list_texts(row),
                     "correct": rollout.correct[row].item() if rollout.judged[row] else None,
-                    "values": [round(v, 4) for v in true_credit.values[place, : length + 1].tolist()],
-                    **{name: [round(v, 4) for v in column[place, :length].tolist()] for name, column in fields.items()},
+                    "values": [round(v, 4) for v in [*values[:-1][mask].tolist(), values[-1].item()]],
+                    **{name: [round(v, 4) for v in column[place][mask].tolist()] for name, column in fields.items()},
                 }
             )
         name = f"probes/{self.label}_step_{rollout.step:06d}.json"
