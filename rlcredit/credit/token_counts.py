@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass
 
 from torch import Tensor
 
+from rlcredit.formulas.turns import find_read_lengths
+
 
 @dataclass
 class TokenCounts:
@@ -75,7 +77,7 @@ def count_sequence_tokens(prompt_ids: Tensor, mask: Tensor) -> int:
 
     Args:
         prompt_ids: Token ids of the prompts, negative on padding, shape ``(B, L)``.
-        mask: True on sampled tokens, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``; those in gaps are read, too.
 
     Example:
         >>> import torch
@@ -83,4 +85,4 @@ def count_sequence_tokens(prompt_ids: Tensor, mask: Tensor) -> int:
         5
 
     """
-    return count_distinct_prompt_tokens(prompt_ids) + int(mask.sum())
+    return count_distinct_prompt_tokens(prompt_ids) + int(find_read_lengths(mask).sum())

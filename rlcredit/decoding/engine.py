@@ -115,6 +115,21 @@ class Engine(ABC):
             "InProcessEngine, VLLMInProcess or VLLMServer."
         )
 
+    def start_playing(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        taker: TurnTaker,
+        *,
+        seed: int,
+        step: int,
+    ) -> Callable[[], Samples]:
+        """Begin to play episodes, as :meth:`start_sampling` begins to answer; arguments are those of :meth:`play`."""
+        samples = self.play(policy, prompt_ids, prompts, sampling, taker, seed=seed, step=step)
+        return lambda: samples
+
     def start_sampling(
         self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
     ) -> Callable[[], Samples]:
@@ -199,23 +214,49 @@ class Decoder(Engine):
         *,
         seed: int,
         step: int,
+        **asked: Any,
     ) -> Samples:
-        """Play episodes with the noise of their numbers, turn by turn; see :meth:`Engine.play`."""
-        group, device = sampling.completions, prompt_ids.device
+        """Play episodes with the noise of their numbers; see :meth:`Engine.play`.
+
+        ``asked`` is passed to :meth:`continue_episodes`.
+        """
         noise = draw_row_noise(prompts, sampling, seed, step)
-        rows = [ids[mask].tolist() for ids, mask in zip(prompt_ids, policy.prompt_mask(prompt_ids), strict=True)]
+        context_numbers = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(
+            sampling.completions
+        )
+        return self.continue_episodes(policy, prompt_ids, noise, context_numbers, sampling.temperature, taker, **asked)
+
+    def continue_episodes(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        noise: Tensor,
+        context_numbers: Tensor,
+        temperature: float,
+        taker: TurnTaker,
+        limits: Tensor | None = None,
+    ) -> Samples:
+        """Play episodes to their end, each behind a context at whose end the policy is to act, with given noise.
+
+        Arguments are those of :meth:`decode`, limits counting what the environment says, and what ends and answers
+        turns, whose row b continues the context of row b.
+        """
+        device = prompt_ids.device
+        contexts = [ids[mask].tolist() for ids, mask in zip(prompt_ids, policy.prompt_mask(prompt_ids), strict=True)]
 
         async def draw_turns(requests: Sequence[TurnRequest]) -> list[DrawnTurn]:
-            limits = torch.tensor([request.limit for request in requests])
-            places = torch.tensor([request.start for request in requests])[:, None] + torch.arange(int(limits.max()))
-            turn_noise = noise[[request.row for request in requests]].gather(1, places.clamp(max=noise.shape[1] - 1))
-            contexts = left_padded_ids([request.context for request in requests]).to(device)
-            own_context = torch.arange(len(requests), device=device)
-            samples = self.draw_turns(policy, contexts, turn_noise, own_context, sampling.temperature, limits, taker)
+            turn_limits = torch.tensor([request.limit for request in requests])
+            starts = torch.tensor([request.start for request in requests])
+            places = (starts[:, None] + torch.arange(int(turn_limits.max()))).clamp(max=noise.shape[1] - 1)
+            turn_noise = noise[[request.row for request in requests]].gather(1, places)
+            turn_contexts = left_padded_ids([request.context for request in requests]).to(device)
+            rows = torch.arange(len(requests), device=device)
+            samples = self.draw_turns(policy, turn_contexts, turn_noise, rows, temperature, turn_limits, taker)
             return list_drawn_turns(samples)
 
-        prompts_of_rows = [row for row in rows for _ in range(group)]
-        return run_at_once(play_by_prefix(draw_turns, prompts_of_rows, taker, sampling.max_tokens, device))
+        row_contexts = [contexts[number] for number in context_numbers.tolist()]
+        row_limits = [noise.shape[1]] * len(noise) if limits is None else limits.tolist()
+        return run_at_once(play_by_prefix(draw_turns, row_contexts, taker, row_limits, device))
 
     def draw_turns(
         self,

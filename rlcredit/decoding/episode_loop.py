@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -20,6 +20,9 @@ from rlcredit.decoding.decoding_loop import (
 
 class TurnTaker(Protocol):
     """What ends turns and answers them; see :class:`rlcredit.episodes.episode_table.EpisodeTable`."""
+
+    episodes: list[Any]
+    """What has happened in each row."""
 
     @property
     def is_slow(self) -> bool:
@@ -54,7 +57,7 @@ class SingleTurns:
     """
 
     def __init__(self, taker: TurnTaker) -> None:
-        self.has_ended = taker.has_ended
+        self.has_ended, self.episodes = taker.has_ended, taker.episodes
         self.is_slow, self.turn_tokens, self.turn_ends = taker.is_slow, taker.turn_tokens, taker.turn_ends
 
     def answer_turns(self, rows: Sequence[int], turns: Sequence[Sequence[int]]) -> list[list[int] | None]:
@@ -67,8 +70,7 @@ class EpisodeRows:
 
     Args:
         taker: What ends and answers turns.
-        rows: Number of rows.
-        limit: Most tokens of a row, sampled and read.
+        limits: Most tokens of each row, sampled and read.
 
     Attributes:
         turn: Number of the turn of each token of each row, -1 where the environment speaks.
@@ -77,8 +79,9 @@ class EpisodeRows:
 
     """
 
-    def __init__(self, taker: TurnTaker, rows: int, limit: int) -> None:
-        self.taker, self.limit = taker, limit
+    def __init__(self, taker: TurnTaker, limits: Sequence[int]) -> None:
+        rows = len(limits)
+        self.taker, self.limits = taker, limits
         self.turn: list[list[int]] = [[] for _ in range(rows)]
         self.is_open, self.is_cut = [True] * rows, [False] * rows
         self.turn_counts = [0] * rows
@@ -109,7 +112,7 @@ class EpisodeRows:
             self.turn[row].append(self.turn_counts[row])
             if self.taker.has_ended(turn_tokens):
                 ended.append(row)
-            elif len(self.turn[row]) == self.limit:
+            elif len(self.turn[row]) == self.limits[row]:
                 self.close_row(row, is_cut=True)
         if ended:
             self.answer_rows(ended)
@@ -138,7 +141,7 @@ class EpisodeRows:
         for row, tokens in zip(rows, answers, strict=True):
             self.turn_counts[row] += 1
             self.turn_tokens[row] = []
-            if tokens is None or len(self.turn[row]) + len(tokens) >= self.limit:
+            if tokens is None or len(self.turn[row]) + len(tokens) >= self.limits[row]:
                 self.close_row(row, is_cut=tokens is not None)
             else:
                 self.pending[row].extend(tokens)

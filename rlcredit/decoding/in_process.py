@@ -10,11 +10,11 @@ from torch import Tensor
 from rlcredit.base.messages import warn_once
 from rlcredit.config.allowed_values import MAX_THREADS
 from rlcredit.decoding.decoding_loop import ROW_MULTIPLE, DecodingForward, DrawnTokens, TokenSampler, decode_rows
-from rlcredit.decoding.engine import Decoder, draw_row_noise
+from rlcredit.decoding.engine import Decoder
 from rlcredit.decoding.episode_loop import EpisodeRows, SingleTurns, TurnTaker, decode_episodes
 from rlcredit.decoding.fused_forward import FusedForward, find_fusion_obstacle
 from rlcredit.decoding.graphed_forward import KEY_BLOCK, GraphedForward
-from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.decoding.sampling import Samples
 from rlcredit.decoding.token_filters import TokenFilter
 from rlcredit.decoding.transformers_forward import TransformersForward
 from rlcredit.policy.architecture import parse_architecture
@@ -88,32 +88,28 @@ class InProcessEngine(Decoder):
         return storage.to_samples(draw.stops, limits)
 
     @torch.no_grad()
-    def play(
+    def continue_episodes(
         self,
         policy: Policy,
         prompt_ids: Tensor,
-        prompts: Sequence[int],
-        sampling: Sampling,
+        noise: Tensor,
+        context_numbers: Tensor,
+        temperature: float,
         taker: TurnTaker,
-        *,
-        seed: int,
-        step: int,
+        limits: Tensor | None = None,
         token_filter: TokenFilter | None = None,
         keeps_hidden: bool = False,
     ) -> Samples:
-        """Play episodes; see :meth:`rlcredit.decoding.engine.Engine.play`.
+        """Play episodes to their end; see :meth:`rlcredit.decoding.engine.Decoder.continue_episodes`.
 
         The cache is kept over all turns of a row, unless rows wait for each other. Options as in :meth:`decode`.
         """
         if taker.is_slow:
-            return super().play(policy, prompt_ids, prompts, sampling, taker, seed=seed, step=step)
-        noise, device = draw_row_noise(prompts, sampling, seed, step), prompt_ids.device
-        context_numbers = torch.arange(len(prompt_ids), device=device).repeat_interleave(sampling.completions)
-        episodes = EpisodeRows(taker, len(noise), sampling.max_tokens)
-        storage = self._decode_episodes(
-            policy, prompt_ids, noise, context_numbers, sampling.temperature, episodes, token_filter, keeps_hidden
+            return super().continue_episodes(policy, prompt_ids, noise, context_numbers, temperature, taker, limits)
+        episodes = EpisodeRows(taker, [noise.shape[1]] * len(noise) if limits is None else limits.tolist())
+        return self._decode_episodes(
+            policy, prompt_ids, noise, context_numbers, temperature, episodes, token_filter, keeps_hidden
         )
-        return storage.to_episodes(episodes.list_turns().to(device), torch.tensor(episodes.is_cut, device=device))
 
     @torch.no_grad()
     def draw_turns(
@@ -127,9 +123,8 @@ class InProcessEngine(Decoder):
         taker: TurnTaker,
     ) -> Samples:
         """Draw a turn behind each context, up to its end; arguments as in :meth:`decode`."""
-        episodes = EpisodeRows(SingleTurns(taker), len(noise), noise.shape[1])
-        storage = self._decode_episodes(policy, contexts, noise, context_numbers, temperature, episodes)
-        return storage.to_episodes(episodes.list_turns().to(contexts.device), torch.tensor(episodes.is_cut))
+        episodes = EpisodeRows(SingleTurns(taker), limits.tolist())
+        return self._decode_episodes(policy, contexts, noise, context_numbers, temperature, episodes)
 
     def _decode_episodes(
         self,
@@ -141,7 +136,8 @@ class InProcessEngine(Decoder):
         episodes: EpisodeRows,
         token_filter: TokenFilter | None = None,
         keeps_hidden: bool = False,
-    ) -> DrawnTokens:
+    ) -> Samples:
+        """Play the rows of some episodes until the last has ended; arguments as in :meth:`continue_episodes`."""
         shape, noise = (noise.shape[0], noise.shape[1]), noise.to(prompt_ids.device)
         storage = DrawnTokens(shape, prompt_ids.device, keeps_hidden)
         draw = TokenSampler(policy.head, temperature, policy.stop_ids, token_filter)
@@ -150,7 +146,8 @@ class InProcessEngine(Decoder):
                 decode_episodes(
                     reader, draw, prompt_ids, context_numbers[part], noise[part], episodes, storage, part.start
                 )
-        return storage
+        device = prompt_ids.device
+        return storage.to_episodes(episodes.list_turns().to(device), torch.tensor(episodes.is_cut, device=device))
 
     @contextlib.contextmanager
     def _read_with(self, policy: Policy) -> Iterator[DecodingForward]:

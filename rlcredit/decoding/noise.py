@@ -71,6 +71,19 @@ def sampling_seeds(seed: int, step: int, prompts: list[int], samples: list[int])
     return [int(_make_philox_generator(seed, step, prompt, sample).random_raw()) >> 1 for prompt, sample in rows]
 
 
+TURN_STRIDE = 2**32
+"""How far the names of the seeds of two turns lie apart, per token before them in their row."""
+
+
+def turn_seeds(seed: int, step: int, prompts: list[int], samples: list[int], starts: list[int]) -> list[int]:
+    """Return one seed per turn, below 2**63; a turn at the start of its row has that of :func:`sampling_seeds`.
+
+    Arguments are those of :func:`sampling_uniforms`, and the number of tokens before each turn in its row.
+    """
+    names = [sample + TURN_STRIDE * start for sample, start in zip(samples, starts, strict=True)]
+    return sampling_seeds(seed, step, prompts, names)
+
+
 def continuation_uniforms(seed: int, step: int, prompt: int, samples: int, length: int, oracle: int = 0) -> Tensor:
     """Draw the noise of an oracle's continuations of a prompt.
 

@@ -48,7 +48,7 @@ DrawTurns = Callable[[Sequence[TurnRequest]], Awaitable[Sequence[DrawnTurn]]]
 
 
 async def play_by_prefix(
-    draw_turns: DrawTurns, prompts: Sequence[list[int]], taker: TurnTaker, limit: int, device: torch.device
+    draw_turns: DrawTurns, prompts: Sequence[list[int]], taker: TurnTaker, limits: Sequence[int], device: torch.device
 ) -> Samples:
     """Return the episodes of some prompts; the turns of all open rows are drawn, and then answered, together.
 
@@ -56,18 +56,18 @@ async def play_by_prefix(
         draw_turns: What draws turns.
         prompts: Tokens of the prompt of each row, B of them.
         taker: What ends and answers turns.
-        limit: Most tokens of an episode, sampled and read.
+        limits: Most tokens of each row, sampled and read.
         device: Device of the result.
 
     """
-    episodes = EpisodeRows(taker, len(prompts), limit)
+    episodes = EpisodeRows(taker, limits)
     tokens: list[list[int]] = [[] for _ in prompts]
     facts: list[list[Tensor]] = [[] for _ in prompts]
     while open_rows := [row for row in range(len(prompts)) if episodes.is_open[row]]:
         requests = []
         for row in open_rows:
             start = len(tokens[row])
-            most = min(limit - start, taker.turn_tokens or limit)
+            most = min(limits[row] - start, taker.turn_tokens or limits[row])
             requests.append(TurnRequest(row, prompts[row] + tokens[row], start, most))
         ended = []
         for row, request, drawn in zip(open_rows, requests, await draw_turns(requests), strict=True):

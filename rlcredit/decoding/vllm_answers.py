@@ -15,13 +15,16 @@ ADAPTER_LOADED: Shape = Limited(str, lambda text: text.startswith("Success"), "a
 LOGPROB_SHAPE: Shape = Limited(float, lambda value: -inf < value <= 0, "a log-probability, from 0 down")
 
 
-def make_completion_shape(max_tokens: int, vocabulary: int, stops: Collection[int]) -> Shape:
+def make_completion_shape(
+    max_tokens: int, vocabulary: int, stops: Collection[int], turn_ends: Collection[str] = ()
+) -> Shape:
     """Return the shape of an answer to one prompt.
 
     Args:
         max_tokens: Most tokens of the completion.
         vocabulary: Number of tokens that there are.
         stops: Tokens that end a completion.
+        turn_ends: Texts that end it, too.
 
     """
     token = Limited(int, range(vocabulary).__contains__, f"a token id below {vocabulary}")
@@ -36,7 +39,11 @@ def make_completion_shape(max_tokens: int, vocabulary: int, stops: Collection[in
     }
     choice = Limited(choice, _has_logprob_per_token, "a completion with one log-probability for each token id")
     ends = Limited(choice, lambda given: _ends_as_said(given, stops), "a completion that stops with a stop token")
-    return {"choices": Limited([ends], lambda choices: len(choices) == 1, "a list of one completion")}
+    return {
+        "choices": Limited(
+            [choice if turn_ends else ends], lambda choices: len(choices) == 1, "a list of one completion"
+        )
+    }
 
 
 def _has_logprob_per_token(choice: dict[str, Any]) -> bool:

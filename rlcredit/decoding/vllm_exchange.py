@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from rlcredit.decoding.noise import sampling_seeds
+from rlcredit.decoding.noise import sampling_seeds, turn_seeds
+from rlcredit.decoding.prefix_episodes import DrawnTurn, TurnRequest
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.policy.policy import Policy
 
@@ -31,15 +32,18 @@ NEUTRAL_SETTINGS = {
 """Settings that vLLM would otherwise read from the model's generation config, which is not part of the policy."""
 
 
-def make_sampling_settings(sampling: Sampling, stops: Sequence[int]) -> dict[str, Any]:
+def make_sampling_settings(sampling: Sampling, stops: Sequence[int], turn_ends: Sequence[str] = ()) -> dict[str, Any]:
     """Return vLLM's settings for one completion, all but its seed.
 
     Args:
         sampling: How completions are drawn.
         stops: Tokens that end a completion.
+        turn_ends: Texts that end it, too; they are part of it.
 
     """
+    texts = {"stop": list(turn_ends), "include_stop_str_in_output": True} if turn_ends else {}
     return {
+        **texts,
         "max_tokens": sampling.max_tokens,
         "temperature": sampling.temperature,
         "stop_token_ids": list(stops),
@@ -48,6 +52,11 @@ def make_sampling_settings(sampling: Sampling, stops: Sequence[int]) -> dict[str
         "skip_special_tokens": False,
         **NEUTRAL_SETTINGS,
     }
+
+
+def count_embeddings(policy: Policy) -> int:
+    """Return the number of tokens that a policy can read."""
+    return policy.lm.get_input_embeddings().num_embeddings
 
 
 def list_prompts_and_seeds(
@@ -68,6 +77,21 @@ def list_prompts_and_seeds(
     row_seeds = sampling_seeds(seed, step, numbers, list(range(group)) * len(prompts))
     tokens = [ids[mask].tolist() for ids, mask in zip(prompt_ids, policy.prompt_mask(prompt_ids), strict=True)]
     return [(tokens[row // group], row_seed) for row, row_seed in enumerate(row_seeds)]
+
+
+def list_turns_and_seeds(
+    requests: Sequence[TurnRequest], prompts: Sequence[int], group: int, *, seed: int, step: int
+) -> list[tuple[TurnRequest, int]]:
+    """Return the turns that are to be drawn, each with its seed; arguments as in :func:`list_prompts_and_seeds`."""
+    rows = [request.row for request in requests]
+    numbers, samples = [prompts[row // group] for row in rows], [row % group for row in rows]
+    seeds = turn_seeds(seed, step, numbers, samples, [request.start for request in requests])
+    return list(zip(requests, seeds, strict=True))
+
+
+def pack_turns(answers: Sequence[tuple[list[int], list[float]]]) -> list[DrawnTurn]:
+    """Return turns, each from its tokens and their log-probabilities."""
+    return [DrawnTurn(tokens, torch.tensor([logprobs])) for tokens, logprobs in answers]
 
 
 def pack_samples(

@@ -16,8 +16,17 @@ from torch import Tensor
 
 from rlcredit.base.exit_status import EngineUnavailable
 from rlcredit.decoding.engine import Engine
+from rlcredit.decoding.episode_loop import TurnTaker
+from rlcredit.decoding.prefix_episodes import DrawnTurn, TurnRequest, play_by_prefix, run_at_once
 from rlcredit.decoding.sampling import Samples, Sampling
-from rlcredit.decoding.vllm_exchange import AdapterFolder, list_prompts_and_seeds, make_sampling_settings, pack_samples
+from rlcredit.decoding.vllm_exchange import (
+    AdapterFolder,
+    list_prompts_and_seeds,
+    list_turns_and_seeds,
+    make_sampling_settings,
+    pack_samples,
+    pack_turns,
+)
 from rlcredit.policy.model_loading import load_model_config
 from rlcredit.policy.policy import Policy
 
@@ -75,19 +84,56 @@ class VLLMInProcess(Engine):
             EngineUnavailable: vLLM does not start, or does not answer.
 
         """
+        rows = list_prompts_and_seeds(policy, prompt_ids, prompts, sampling.completions, seed=seed, step=step)
+        stops = policy.stop_ids.tolist()
+        settings = {**make_sampling_settings(sampling, stops), "detokenize": False}
+        with self._awake(policy, seed) as llm:
+            answers = self._generate(
+                llm, policy, [tokens for tokens, _ in rows], [{**settings, "seed": row_seed} for _, row_seed in rows]
+            )
+        return pack_samples(answers, stops, prompt_ids.device)
+
+    @torch.no_grad()
+    def play(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        taker: TurnTaker,
+        *,
+        seed: int,
+        step: int,
+    ) -> Samples:
+        """Play episodes turn by turn; see :meth:`rlcredit.decoding.engine.Engine.play`."""
+        group = sampling.completions
+        rows = list_prompts_and_seeds(policy, prompt_ids, prompts, group, seed=seed, step=step)
+        settings = make_sampling_settings(sampling, policy.stop_ids.tolist(), taker.turn_ends)
+
+        with self._awake(policy, seed) as llm:
+
+            async def draw_turns(requests: Sequence[TurnRequest]) -> list[DrawnTurn]:
+                turns = list_turns_and_seeds(requests, prompts, group, seed=seed, step=step)
+                own_settings = [
+                    {**settings, "seed": turn_seed, "max_tokens": request.limit} for request, turn_seed in turns
+                ]
+                contexts = [request.context for request in requests]
+                return pack_turns(self._generate(llm, policy, contexts, own_settings))
+
+            contexts, limits = [tokens for tokens, _ in rows], [sampling.max_tokens] * len(rows)
+            return run_at_once(play_by_prefix(draw_turns, contexts, taker, limits, prompt_ids.device))
+
+    @contextlib.contextmanager
+    def _awake(self, policy: Policy, seed: int) -> Iterator[Any]:
+        """Yield vLLM, which decodes with a policy's weights meanwhile, and then sleeps."""
         if self._llm is None:
             self.refuse_run(policy, 1)
-        stops = policy.stop_ids.tolist()
-        rows = list_prompts_and_seeds(policy, prompt_ids, prompts, sampling.completions, seed=seed, step=step)
-        settings = {**make_sampling_settings(sampling, stops), "detokenize": False}
         with _keep_trainer_settings(policy.device), _explain_failure(policy):
             llm = self._start_or_wake(policy, seed)
-            outputs = [request.outputs[0] for request in self._generate(llm, policy, rows, settings)]
+            yield llm
             llm.reset_prefix_cache()  # before the weights change
             if self._can_sleep:
                 llm.sleep(level=1)
-        answers = [(list(output.token_ids), _read_logprobs(output)) for output in outputs]
-        return pack_samples(answers, stops, prompt_ids.device)
 
     def close(self) -> None:
         """Release vLLM with its memory, and remove the adapter."""
@@ -135,19 +181,21 @@ class VLLMInProcess(Engine):
         )
 
     def _generate(
-        self, llm: Any, policy: Policy, rows: Sequence[tuple[list[int], int]], settings: dict[str, Any]
-    ) -> list[Any]:
-        """Return vLLM's answer to each prompt with its seed, drawn with the policy's adapter."""
+        self, llm: Any, policy: Policy, contexts: Sequence[list[int]], settings: Sequence[dict[str, Any]]
+    ) -> list[tuple[list[int], list[float]]]:
+        """Return tokens and log-probabilities behind each context, drawn with the policy's adapter by its settings."""
         from vllm import SamplingParams, TokensPrompt  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
         from vllm.lora.request import LoRARequest  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
         self._adapter.replace_adapter(policy)
-        return llm.generate(
-            [TokensPrompt(prompt_token_ids=tokens) for tokens, _ in rows],
-            [SamplingParams(**settings, seed=row_seed) for _, row_seed in rows],
+        requests = llm.generate(
+            [TokensPrompt(prompt_token_ids=tokens) for tokens in contexts],
+            [SamplingParams(**row_settings) for row_settings in settings],
             use_tqdm=False,
             lora_request=LoRARequest(self._adapter.name, self._adapter.version, self._adapter.path),
         )
+        outputs = [request.outputs[0] for request in requests]
+        return [(list(output.token_ids), _read_logprobs(output)) for output in outputs]
 
 
 def _read_logprobs(output: Any) -> list[float]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -11,14 +11,19 @@ from rlcredit.base.exit_status import EngineUnavailable
 from rlcredit.config.json_shapes import Shape, find_shape_mismatch
 from rlcredit.decoding.background_coroutine import BackgroundCoroutine
 from rlcredit.decoding.engine import Engine
+from rlcredit.decoding.episode_loop import TurnTaker
 from rlcredit.decoding.http_client import MAX_ANSWER_BYTES, RetryingClient, summarise_server_error
+from rlcredit.decoding.prefix_episodes import DrawnTurn, TurnRequest, play_by_prefix
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.decoding.vllm_answers import ADAPTER_LOADED, make_completion_shape
 from rlcredit.decoding.vllm_exchange import (
     AdapterFolder,
+    count_embeddings,
     list_prompts_and_seeds,
+    list_turns_and_seeds,
     make_sampling_settings,
     pack_samples,
+    pack_turns,
 )
 from rlcredit.policy.policy import Policy
 
@@ -70,7 +75,7 @@ class VLLMServer(Engine):
         self.folder, self.requests, self.timeout, self.patience = folder, requests, timeout, patience
         self.ahead = ahead
         self._adapter = AdapterFolder(folder)
-        self._answering: BackgroundCoroutine[list[tuple[list[int], list[float]]]] | None = None
+        self._answering: BackgroundCoroutine[Samples] | None = None
 
     def sample(
         self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
@@ -92,18 +97,88 @@ class VLLMServer(Engine):
         :meth:`rlcredit.decoding.engine.Engine.start_sampling`; an unavailable server is reported by the function that
         waits.
         """
-        if self._answering is not None:
-            self._answering.wait_until_ended()
         group, stops = sampling.completions, policy.stop_ids.tolist()
         common = {**make_sampling_settings(sampling, stops), "return_token_ids": True}
         rows = list_prompts_and_seeds(policy, prompt_ids, prompts, group, seed=seed, step=step)
-        bodies = [{**common, "prompt": tokens, "seed": row_seed} for tokens, row_seed in rows]
-        vocabulary = policy.lm.get_input_embeddings().num_embeddings
-        shape = make_completion_shape(sampling.max_tokens, vocabulary, stops)
+        shape = make_completion_shape(sampling.max_tokens, count_embeddings(policy), stops)
+
+        async def answer(transport: RetryingClient) -> Samples:
+            requests = (
+                self._completion(
+                    transport, self._choose_url(row, group), {**common, "prompt": tokens, "seed": row_seed}, shape
+                )
+                for row, (tokens, row_seed) in enumerate(rows)
+            )
+            return pack_samples(await asyncio.gather(*requests), stops, prompt_ids.device)
+
+        return self._start_answering(policy, answer)
+
+    def play(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        taker: TurnTaker,
+        *,
+        seed: int,
+        step: int,
+    ) -> Samples:
+        """Play episodes turn by turn; see :meth:`rlcredit.decoding.engine.Engine.play`.
+
+        Raises:
+            EngineUnavailable: a server does not answer, refuses to, or answers what no vLLM would.
+
+        """
+        return self.start_playing(policy, prompt_ids, prompts, sampling, taker, seed=seed, step=step)()
+
+    def start_playing(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        taker: TurnTaker,
+        *,
+        seed: int,
+        step: int,
+    ) -> Callable[[], Samples]:
+        """Send the adapter, and have episodes played in the background, as :meth:`start_sampling` does with answers."""
+        group, stops = sampling.completions, policy.stop_ids.tolist()
+        common = {**make_sampling_settings(sampling, stops, taker.turn_ends), "return_token_ids": True}
+        rows = list_prompts_and_seeds(policy, prompt_ids, prompts, group, seed=seed, step=step)
+        shape = make_completion_shape(sampling.max_tokens, count_embeddings(policy), stops, taker.turn_ends)
+
+        async def play(transport: RetryingClient) -> Samples:
+            async def draw_turns(requests: Sequence[TurnRequest]) -> list[DrawnTurn]:
+                turns = list_turns_and_seeds(requests, prompts, group, seed=seed, step=step)
+                bodies = (
+                    {**common, "prompt": request.context, "seed": turn_seed, "max_tokens": request.limit}
+                    for request, turn_seed in turns
+                )
+                urls = (self._choose_url(request.row, group) for request in requests)
+                completions = (self._completion(transport, *pair, shape) for pair in zip(urls, bodies, strict=True))
+                return pack_turns(await asyncio.gather(*completions))
+
+            contexts, limits = [tokens for tokens, _ in rows], [sampling.max_tokens] * len(rows)
+            return await play_by_prefix(draw_turns, contexts, taker, limits, prompt_ids.device)
+
+        return self._start_answering(policy, play)
+
+    def _choose_url(self, row: int, group: int) -> str:
+        """Return the server of a row: completions of a prompt share one, which keeps its keys and values."""
+        return self.urls[row // group % len(self.urls)]
+
+    def _start_answering(
+        self, policy: Policy, answer: Callable[[RetryingClient], Awaitable[Samples]]
+    ) -> Callable[[], Samples]:
+        """Send the adapter, and have answers drawn in the background; return the function that waits for them."""
+        if self._answering is not None:
+            self._answering.wait_until_ended()
         sending = threading.Event()
-        answering = self._answering = BackgroundCoroutine(self._answered(policy, bodies, shape, group, sending))
+        answering = self._answering = BackgroundCoroutine(self._answered(policy, answer, sending))
         answering.wait_for_event(sending)
-        return lambda: pack_samples(answering.wait(), stops, prompt_ids.device)
+        return answering.wait
 
     def close(self) -> None:
         """Give up answers that are on their way, and remove the adapter from the servers and from the folder."""
@@ -114,18 +189,14 @@ class VLLMServer(Engine):
             BackgroundCoroutine(self._unload_everywhere()).wait()  # a notebook has an event loop of its own
 
     async def _answered(
-        self, policy: Policy, bodies: Sequence[Mapping[str, Any]], shape: Shape, group: int, sending: threading.Event
-    ) -> list[tuple[list[int], list[float]]]:
-        """Return tokens and log-probabilities of every completion; set ``sent`` once the policy may change."""
+        self, policy: Policy, answer: Callable[[RetryingClient], Awaitable[Samples]], sending: threading.Event
+    ) -> Samples:
+        """Return answers drawn with a policy's adapter; set ``sending`` once the policy may change."""
         try:
             async with RetryingClient(self.requests, self.timeout, self.patience) as transport:
                 await self._update_adapter(transport, policy)
                 sending.set()
-                requests = (
-                    self._completion(transport, self.urls[row // group % len(self.urls)], body, shape)
-                    for row, body in enumerate(bodies)
-                )
-                return await asyncio.gather(*requests)
+                return await answer(transport)
         finally:
             sending.set()
 

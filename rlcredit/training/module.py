@@ -24,14 +24,14 @@ from rlcredit.losses import ImportanceSampling, PolicyLoss
 from rlcredit.policy.policy import Policy
 from rlcredit.tasks.task import PromptBatch, Task
 from rlcredit.training.checkpoint import fill_checkpoint, restore_checkpoint
-from rlcredit.training.collector import RolloutCollector
+from rlcredit.training.collector import RolloutCollector, repeat_examples
 from rlcredit.training.dynamic_sampling import DynamicSampling
 from rlcredit.training.held_out_evaluation import HeldOutEvaluator
 from rlcredit.training.metrics import policy_metrics, sampling_metrics
 from rlcredit.training.micro_batches import MicroBatches, Size
 from rlcredit.training.nan_and_mismatch import UpdateValues, find_weight_fault, trainable_weights
 from rlcredit.training.postmortem import stop_on_fault, stop_on_not_finite
-from rlcredit.training.sampling_ahead import SamplingAhead
+from rlcredit.training.sampling_ahead import AskedPrompts, SamplingAhead
 from rlcredit.training.scored_samples import ROUNDED_TOLERANCE, choose_tolerance
 from rlcredit.training.scoring import (
     RolloutScorer,
@@ -218,15 +218,16 @@ class PolicyModule(LightningModule):
         if not self.keeps_engine:
             self.engine.close()
 
-    def encode_prompts_of(self, step: int) -> tuple[list[int], Tensor] | None:
-        """Return numbers and tokens of this process's prompts of a step; None if it is beyond ``trainer.max_steps``.
+    def encode_prompts_of(self, step: int) -> AskedPrompts | None:
+        """Return this process's prompts of a step; None if it is beyond ``trainer.max_steps``.
 
         Every process must call it.
         """
         if 0 <= self.trainer.max_steps <= step:
             return None
         prompts = self.task.draw_prompts(step)
-        return prompts.numbers, self.collector.encode(prompts)
+        episodes = self.task.open_episodes(self.policy, repeat_examples(prompts, self.sampling.completions))
+        return AskedPrompts(prompts.numbers, self.collector.encode(prompts), episodes)
 
     def on_after_batch_transfer(self, batch: PromptBatch, dataloader_idx: int) -> Rollout | PromptBatch:
         """Collect a rollout, so that callbacks get one; later updates of a rollout get the same one again."""

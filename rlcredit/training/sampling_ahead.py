@@ -11,8 +11,24 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from rlcredit.decoding.engine import Engine
+from rlcredit.decoding.episode_loop import TurnTaker
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.policy.policy import Policy
+
+
+class AskedPrompts(NamedTuple):
+    """Prompts that are to be answered.
+
+    Attributes:
+        numbers: Number of each prompt in its data set, P of them.
+        ids: Token ids, left-padded, shape ``(P, L)``.
+        episodes: Episodes of their completions, begun; None where questions are answered once.
+
+    """
+
+    numbers: list[int]
+    ids: Tensor
+    episodes: TurnTaker | None = None
 
 
 class AnswersAhead(NamedTuple):
@@ -20,13 +36,13 @@ class AnswersAhead(NamedTuple):
 
     Attributes:
         step: Optimizer steps that will have been taken when they are used.
-        prompts: Number of each prompt in its data set.
+        asked: Prompts that they answer.
         wait: Function that waits for them.
 
     """
 
     step: int
-    prompts: list[int]
+    asked: AskedPrompts
     wait: Callable[[], Samples]
 
 
@@ -39,8 +55,8 @@ class SamplingAhead:
 
     Args:
         engine: Engine that answers.
-        read_prompts: Function that returns numbers and tokens of this process's prompts of a step, as the rollout of
-            that step will have them, or None if the run ends before it.
+        read_prompts: Function that returns this process's prompts of a step, as the rollout of that step will have
+            them, or None if the run ends before it.
         stride: Optimizer steps from one rollout to the next.
 
     """
@@ -48,9 +64,7 @@ class SamplingAhead:
     exact = False
     can_keep_hidden = False
 
-    def __init__(
-        self, engine: Engine, read_prompts: Callable[[int], tuple[list[int], Tensor] | None], stride: int
-    ) -> None:
+    def __init__(self, engine: Engine, read_prompts: Callable[[int], AskedPrompts | None], stride: int) -> None:
         self.engine, self.read_prompts, self.stride = engine, read_prompts, stride
         self._answers: AnswersAhead | None = None
         self._adapters: dict[int, dict[str, Tensor]] = {}
@@ -75,16 +89,38 @@ class SamplingAhead:
             ValueError: the prompts are not those that ``read_prompts`` has named for this step.
 
         """
+        return self._take_answers(policy, AskedPrompts(list(prompts), prompt_ids), sampling, seed, step)
+
+    def play(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        taker: TurnTaker,
+        *,
+        seed: int,
+        step: int,
+    ) -> Samples:
+        """Return the episodes of a step's rollout, and begin those of the next one, as :meth:`sample` does.
+
+        ``taker`` then holds the episodes that have been played.
+        """
+        return self._take_answers(policy, AskedPrompts(list(prompts), prompt_ids, taker), sampling, seed, step)
+
+    def _take_answers(self, policy: Policy, asked: AskedPrompts, sampling: Sampling, seed: int, step: int) -> Samples:
+        """Return the answers to the prompts of a step, and begin those of the next one."""
         answers, self._answers = self._answers, None
         drawing, present = self._adapters.get(step), policy.copy_adapter()
         factors = None if drawing is None else [drawing[name].to(policy.device) for name in present]
         if answers is not None and answers.step == step:
-            _refuse_other_prompts(answers, prompts)
+            _refuse_other_prompts(answers, asked.numbers)
             samples, seconds = _time_wait(answers.wait)
+            if asked.episodes is not None and answers.asked.episodes is not None:
+                asked.episodes.episodes = answers.asked.episodes.episodes
         else:
             with _act_with(policy, factors):
-                wait = self.engine.start_sampling(policy, prompt_ids, prompts, sampling, seed=seed, step=step)
-                samples, seconds = _time_wait(wait)
+                samples, seconds = _time_wait(self._start(policy, asked, sampling, seed, step))
         # The weights of this rollout are kept until it has been used: a checkpoint may still send the run back to it.
         self._adapters = {step + self.stride: present, **({} if drawing is None else {step: drawing})}
         self._begin_next(policy, sampling, seed, step + self.stride)
@@ -92,11 +128,18 @@ class SamplingAhead:
 
     def _begin_next(self, policy: Policy, sampling: Sampling, seed: int, step: int) -> None:
         """Have the rollout of a step decoded in the background, unless the run ends before it."""
-        request = self.read_prompts(step)
-        if request is not None:
-            prompts, prompt_ids = request
-            wait = self.engine.start_sampling(policy, prompt_ids, prompts, sampling, seed=seed, step=step)
-            self._answers = AnswersAhead(step, prompts, wait)
+        asked = self.read_prompts(step)
+        if asked is not None:
+            self._answers = AnswersAhead(step, asked, self._start(policy, asked, sampling, seed, step))
+
+    def _start(
+        self, policy: Policy, asked: AskedPrompts, sampling: Sampling, seed: int, step: int
+    ) -> Callable[[], Samples]:
+        """Begin to answer prompts; return the function that waits for it."""
+        request = policy, asked.ids, asked.numbers, sampling
+        if asked.episodes is None:
+            return self.engine.start_sampling(*request, seed=seed, step=step)
+        return self.engine.start_playing(*request, asked.episodes, seed=seed, step=step)
 
 
 def _time_wait(wait: Callable[[], Samples]) -> tuple[Samples, float]:
@@ -114,9 +157,9 @@ def _act_with(policy: Policy, factors: Sequence[Tensor] | None) -> AbstractConte
 
 def _refuse_other_prompts(answers: AnswersAhead, prompts: Sequence[int]) -> None:
     """Refuse a task whose data loader yields other prompts than it has named beforehand."""
-    if answers.prompts != list(prompts):
+    if answers.asked.numbers != list(prompts):
         raise ValueError(
             f"model.engine: with ahead 1 the prompts of step {answers.step} were asked for beforehand, numbers "
-            f"{answers.prompts[:4]} first, but the data loader yields {list(prompts)[:4]} first. Let draw_prompts of "
-            "the task return what its train_dataloader yields, or set ahead to 0."
+            f"{answers.asked.numbers[:4]} first, but the data loader yields {list(prompts)[:4]} first. Let "
+            "draw_prompts of the task return what its train_dataloader yields, or set ahead to 0."
         )

@@ -13,6 +13,7 @@ from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_sequence_tokens
 from rlcredit.formulas.distributed import find_largest_number
+from rlcredit.formulas.turns import find_read_lengths
 from rlcredit.policy.memory import PassSize, UpdateCost, estimate_update_cost
 from rlcredit.policy.packed_forward import PackedForward, find_packed_forward
 from rlcredit.policy.policy import Policy, PromptContext, TokenScores
@@ -229,7 +230,7 @@ class RolloutScorer:
         """
         read = list_update_sequences(rollout)
         host, numbers = read.copy_to_host(), number_update_sequences(rollout, rows).cpu()
-        lengths, reader = host.mask.sum(-1)[numbers], find_packed_forward(self.policy)
+        lengths, reader = find_read_lengths(host.mask)[numbers], find_packed_forward(self.policy)
         if reader is None:
             order = lengths.argsort(stable=True)
             numbers, lengths = numbers[order], lengths[order]
@@ -280,7 +281,7 @@ class RolloutScorer:
         """Score sequences in one row of tokens, every prompt read once."""
         assert plan.reader is not None
         host, rows, width = plan.host, len(numbers), plan.host.mask.shape[1]
-        lengths = host.mask.sum(-1)[numbers]
+        lengths = find_read_lengths(host.mask)[numbers]
         ids = host.prompt_ids[numbers], host.completion_ids[numbers]
         states, layout = plan.reader.read_rows(*ids, lengths, plan.part.recomputed_layers)
         scores = self.policy.score_states(
@@ -309,7 +310,7 @@ class RolloutScorer:
         prompt_ids = plan.read.prompt_ids[rows]
         with self.policy.merge_for_gradients():
             context = self.policy.read_prompts(prompt_ids[:, self.policy.prompt_mask(prompt_ids).any(0)])
-            cut = split_micro_batch(self.policy, plan.host.mask.sum(-1)[numbers].tolist())
+            cut = split_micro_batch(self.policy, find_read_lengths(plan.host.mask)[numbers].tolist())
             parts = [self._score_rows(plan, rows[part], context.select_rows(part)) for part in cut]
         logprobs, entropy, *alternatives = zip(*parts, strict=True)
         return torch.cat(logprobs), torch.cat(entropy), *(torch.stack(values).sum(0) for values in alternatives)
@@ -317,7 +318,7 @@ class RolloutScorer:
     def _score_rows(self, plan: UpdatePlan, rows: Tensor, context: PromptContext) -> tuple[Tensor, ...]:
         """Score some rows after their prompts, without columns that are padding in all of them."""
         read = plan.read
-        width = int(read.mask[rows].sum(-1).max())
+        width = int(find_read_lengths(read.mask[rows]).max())
         completion_ids = read.completion_ids[rows, :width]
         states = self.policy.predicting_states(context, completion_ids)
         scores = self.policy.score_states(states, completion_ids, self.temperature)
@@ -383,7 +384,11 @@ class RolloutScorer:
         self, reader: PackedForward, prompt_ids: Tensor, completion_ids: Tensor, mask: Tensor, temperature: float
     ) -> TokenScores:
         """Score completions without graph and without padding; arguments as in :meth:`score_without_graph`."""
-        prompts, completions, lengths = prompt_ids.cpu(), completion_ids.cpu(), mask.sum(-1).clamp(min=1).cpu()
+        prompts, completions, lengths = (
+            prompt_ids.cpu(),
+            completion_ids.cpu(),
+            find_read_lengths(mask).clamp(min=1).cpu(),
+        )
         prompt_lengths, size = self.policy.prompt_mask(prompts).sum(-1), self.scoring_batches.tokens
         if size == "auto":
             cost = self._estimate_cost(reader, lengths, prompt_lengths, int(lengths.sum()))
@@ -488,7 +493,7 @@ def read_by_length(
             pass of one frees what it shares.
 
     """
-    lengths, order = mask.sum(-1).clamp(min=1).sort(stable=True)
+    lengths, order = find_read_lengths(mask).clamp(min=1).sort(stable=True)
 
     def read_micro_batch(micro_batch: slice) -> list[Read]:
         rows, tokens = order[micro_batch], lengths[micro_batch].tolist()
