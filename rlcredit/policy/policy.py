@@ -31,6 +31,7 @@ from rlcredit.policy.policy_sizes import find_linear_layers, has_stacked_experts
 from rlcredit.policy.prompt_format import (
     PADDING,
     PromptFormat,
+    Tools,
     find_context_length,
     left_padded_ids,
     refuse_long_prompts,
@@ -307,8 +308,13 @@ class Policy(nn.Module):
         )
         return output.last_hidden_state, output[name] if use_cache else None
 
-    def encode_questions(self, questions: Sequence[str | Conversation]) -> Tensor:
+    def encode_questions(self, questions: Sequence[str | Conversation], tools: Tools | None = None) -> Tensor:
         """Write questions as :class:`~rlcredit.policy.prompt_format.PromptFormat` says; a text is one turn of the user.
+
+        Args:
+            questions: Questions, P of them.
+            tools: Schemas of the tools of an environment that answers in turns, if it has any; None where a question is
+                answered once.
 
         Returns:
             Token ids, with :data:`~rlcredit.policy.prompt_format.PADDING` on the left, shape ``(P, L)``, L a multiple
@@ -319,7 +325,7 @@ class Policy(nn.Module):
 
         """
         conversations = [parse_conversation(question) for question in questions]
-        prompts = self.prompt.encode_conversations(self.tokenizer, conversations)
+        prompts = self.prompt.encode_conversations(self.tokenizer, conversations, tools)
         if self.lm is not None:
             refuse_long_prompts(list(map(len, prompts)), find_context_length(self.lm.config), self.path)
             refuse_unknown_tokens(prompts, self.lm.get_input_embeddings().num_embeddings, self.tokenizer, self.path)

@@ -104,7 +104,8 @@ def count_prompt_tokens(
     sorted_examples = sorted(examples, key=lambda example: len(example.text))
     for start in range(0, len(sorted_examples), TOKENIZED_PROMPTS):
         part = sorted_examples[start : start + TOKENIZED_PROMPTS]
-        prompts = prompt.encode_conversations(tokenizer, [task.build_conversation(example) for example in part])
+        conversations = [task.build_conversation(example) for example in part]
+        prompts = prompt.encode_conversations(tokenizer, conversations, task.tools)
         lengths |= dict(zip(map(id, part), map(len, prompts), strict=True))
     return lengths
 
