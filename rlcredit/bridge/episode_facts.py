@@ -24,7 +24,7 @@ def read_turn_numbers(turn: Tensor, mask: Tensor) -> Tensor:
     return numbers
 
 
-def read_turn_values(name: str, values: TurnValues, turn: Tensor, filler: float, spared: int = 0) -> Tensor:
+def read_turn_values(name: str, values: TurnValues, turn: Tensor, filler: float, spare_turns: int = 0) -> Tensor:
     """Return the value of each turn and a filler behind the last, shape ``(B, K)``, int64 or float64 as the filler.
 
     Args:
@@ -32,26 +32,26 @@ def read_turn_values(name: str, values: TurnValues, turn: Tensor, filler: float,
         values: Values as they were given; a table may be wider than an episode has turns, a list may not.
         turn: Number of the turn of each sampled token, -1 elsewhere, shape ``(B, T)``.
         filler: Value where there is no turn.
-        spared: Turns at the end that a list may leave out.
+        spare_turns: Turns at the end that a list may leave out.
 
     Raises:
         StackError: there are values for other turns than an episode has.
 
     """
-    counts = count_turns(turn).tolist()
+    is_table, counts = isinstance(values, Tensor), count_turns(turn).tolist()
+    rows: Sequence[Sequence[float | None] | None] = values.tolist() if isinstance(values, Tensor) else values
     dtype = torch.int64 if isinstance(filler, int) else torch.float64
     table = torch.full((len(turn), max(1, *counts)), filler, dtype=dtype, device=turn.device)
-    if len(values) != len(turn):
-        raise ValueError(f"{name} has {len(values)} rows, expected {len(turn)}: one per completion.")
-    for row, count in enumerate(counts):
-        given = values[row]
-        numbers = [0] * count if given is None else given.tolist() if isinstance(given, Tensor) else list(given)
-        if count and not count - spared <= len(numbers) <= (len(numbers) if isinstance(values, Tensor) else count):
+    if len(rows) != len(turn):
+        raise ValueError(f"{name} has {len(rows)} rows, expected {len(turn)}: one per completion.")
+    for row, (row_values, count) in enumerate(zip(rows, counts, strict=True)):
+        numbers = [0] * count if row_values is None else [number or 0 for number in row_values]
+        if count and not count - spare_turns <= len(numbers) <= (len(numbers) if is_table else count):
             raise StackError(
-                f"{name} has {len(numbers)} values in row {row}, where the mask has {count} turns, with a gap between "
-                "two. Pass one for each turn."
+                f"{name} has {len(numbers)} values in row {row}, expected {count}: one for each turn, that is for what "
+                "stands between two gaps of the mask."
             )
-        numbers = [number or 0 for number in numbers[:count]]
+        numbers = numbers[:count]
         table[row, : len(numbers)] = torch.tensor(numbers, dtype=dtype, device=turn.device)
     return table
 
@@ -70,11 +70,11 @@ def read_turn_rewards(turn_rewards: TurnValues, rewards: Tensor, turn: Tensor) -
         [[0.25, 0.75], [0.5, 0.0]]
 
     """
-    table = read_turn_values("turn_rewards", turn_rewards, turn, 0.0, spared=1)
-    last = (count_turns(turn) - 1).clamp(min=0)[:, None]
-    earlier = table.where(torch.arange(table.shape[1], device=turn.device) < last, 0)
-    totals = rewards.double()[:, None] - earlier.sum(-1, keepdim=True)
-    table = earlier.scatter(1, last, totals).where(~rewards.isnan()[:, None], 0)
+    table = read_turn_values("turn_rewards", turn_rewards, turn, 0.0, spare_turns=1)
+    last_turn = (count_turns(turn) - 1).clamp(min=0)[:, None]
+    table = table.where(torch.arange(table.shape[1], device=turn.device) < last_turn, 0)
+    remainder = rewards.double()[:, None] - table.sum(-1, keepdim=True)
+    table = table.scatter(1, last_turn, remainder).where(~rewards.isnan()[:, None], 0)
     if not table.isfinite().all():
         raise ValueError("turn_rewards holds a number that is not finite. Pass None or zero for no reward.")
     return table.float()

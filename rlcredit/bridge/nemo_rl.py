@@ -23,8 +23,8 @@ class CreditAdvantageEstimator:
     """Estimate advantages by a stack, where NeMo-RL's trainer asks its own estimators.
 
     NeMo-RL gives no entropies; token ids only in ``message_log`` or ``input_ids`` of its batch; and log-probabilities
-    of zero where it skips them. What a stack reads and is not there is refused. The mask that it gives is one on the
-    messages of the assistant (``token_loss_mask``), so that each of them is a turn.
+    of zero where it skips them. What a stack reads and is not there is refused. Its mask is one
+    on the messages of the assistant, so that each is a turn.
 
     Args:
         stack: Operators, as instances or by name; the name of a condition, as ``sepa_paper/c2_grpo_gtpo``; or a file.
@@ -43,8 +43,8 @@ class CreditAdvantageEstimator:
         seed: int = 0,
     ) -> None:
         self.stack = load_stack(stack, seed)
-        given = ("completion_ids", "old_logprobs", "ref_logprobs", "turn_rewards", "states", "step")
-        self.stack.refuse_missing({**dict.fromkeys(given, True), "decode": decode}, "NeMo-RL", NEMO_REPAIRS)
+        names = ("completion_ids", "old_logprobs", "ref_logprobs", "turn_rewards", "states", "step")
+        self.stack.refuse_missing({**dict.fromkeys(names, True), "decode": decode}, "NeMo-RL", NEMO_REPAIRS)
         self._decode = decode
         self._step = 0
 

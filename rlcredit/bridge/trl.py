@@ -17,9 +17,6 @@ from rlcredit.formulas.masked import masked_mean
 from rlcredit.policy.pieces import make_piece_decoder
 from rlcredit.verification.reward_calls import check_rewards
 
-TURN_COLUMN = "turn_rewards"
-"""Column that a reward function logs, or a rollout function returns, with a list of rewards for each completion."""
-
 STACK_STATE_FILE = "rlcredit_stack.pt"
 """File of a checkpoint with what operators have learned."""
 
@@ -70,16 +67,16 @@ class CreditGRPOTrainer(GRPOTrainer):
             scorer if isinstance(scorer, torch.nn.Module) else check_rewards(scorer) for scorer in self.reward_funcs
         ]
         self._decode = make_piece_decoder(self._tokenizer)
-        given = ("completion_ids", "prompt_ids", "turn_rewards", "states", "decode", "step", *SCORED_ARGUMENTS)
-        arguments = dict.fromkeys(given, True)
+        names = ("completion_ids", "prompt_ids", "turn_rewards", "states", "decode", "step", *SCORED_ARGUMENTS)
+        arguments = dict.fromkeys(names, True)
         self.stack.refuse_missing({**arguments, "ref_logprobs": self.beta or None}, "TRL", TRL_REPAIRS)
         refuse_settings(cast(GRPOConfig, self.args))
 
     def _calculate_rewards(self, inputs: list[dict[str, Any]], *args: Any, **kwargs: Any) -> Tensor:
         """Keep the rewards of all functions and processes, and rewards of turns, which TRL does not hand on."""
         self._rewards = super()._calculate_rewards(inputs, *args, **kwargs)
-        columns = [row.get(TURN_COLUMN) for row in inputs]
-        self._turn_rewards = list(self._pending_extra_logs.get(TURN_COLUMN, columns))
+        columns = {"turn_rewards": [row.get("turn_rewards") for row in inputs], **self._pending_extra_logs}
+        self._turn_rewards = columns["turn_rewards"]
         return self._rewards
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:

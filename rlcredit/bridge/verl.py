@@ -73,10 +73,10 @@ def assign_verl_credit(
         return wide.flatten(1)
 
     def join_lists(lists: Sequence[Sequence[Any]]) -> list[list[Any]]:
-        joined: list[list[Any]] = [[] for _ in sessions]
+        session_lists: list[list[Any]] = [[] for _ in sessions]
         for row in row_order:
-            joined[rows[row]].extend(lists[row])
-        return joined
+            session_lists[rows[row]].extend(lists[row])
+        return session_lists
 
     token_mask = batch["response_mask"].bool() & ~torch.tensor(padding, device=batch["response_mask"].device)[:, None]
     turn, scores = number_turns(token_mask), _find_rewards(batch).sum(-1)
@@ -119,11 +119,11 @@ def _find_rewards(batch: Mapping[str, Any]) -> Tensor:
 
 
 def _add_turn_scores(batch: Mapping[str, Any], turn: Tensor) -> list[list[float]]:
-    """Return what interactions and tools gave for each turn of each row; a last turn that nothing answers has none."""
+    """Return the scores of each row's turns, of interactions and tools together; a last turn may have none."""
     counts = count_turns(turn)
     table = torch.zeros(len(turn), max(1, int(counts.max())), dtype=torch.float64, device=turn.device)
     for name in TURN_SCORES:
         if name in batch:
             scores = [numbers if len(numbers) else None for numbers in batch[name]]
-            table = table + read_turn_values(name, scores, turn, 0.0, spared=1)
+            table = table + read_turn_values(name, scores, turn, 0.0, spare_turns=1)
     return [row[:count] for row, count in zip(table.tolist(), counts.tolist(), strict=True)]

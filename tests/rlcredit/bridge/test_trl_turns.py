@@ -176,5 +176,5 @@ def test_lists_for_other_turns_than_a_completion_has_are_refused(tmp_path):
         log_extra("turn_rewards", [[0.0] * 9 for _ in environments])
         return [0.0] * len(environments)
 
-    with pytest.raises(StackError, match=r"turn_rewards has 9 values in row 0, where the mask has \d turns"):
+    with pytest.raises(StackError, match=r"turn_rewards has 9 values in row 0, expected \d: one for each turn"):
         train(tmp_path, [TurnReturns()], rewards=(give,), max_steps=1)

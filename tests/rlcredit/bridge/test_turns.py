@@ -95,12 +95,12 @@ def test_a_batch_of_single_turns_needs_neither():
             r"Remaining needs `turn_rewards`, which this call does not give: .* Pass a list of None if",
         ),
         (Visits, {"completion_ids": None}, r"Visits needs `states`, which this call .* or `completion_ids` to make it"),
-        (Remaining, {"turn_rewards": [[1.0, 2.0, 3.0], None, None]}, "turn_rewards has 3 values in row 0, .* 2 turns"),
-        (Remaining, {"turn_rewards": [[0.0], [], None]}, "turn_rewards has 0 values in row 1, where .* 2 turns"),
+        (Remaining, {"turn_rewards": [[1.0, 2.0, 3.0], None, None]}, "turn_rewards has 3 values in row 0, expected 2"),
+        (Remaining, {"turn_rewards": [[0.0], [], None]}, "turn_rewards has 0 values in row 1, expected 2"),
         (Remaining, {"turn_rewards": torch.zeros(3, 1)[:, :0]}, "turn_rewards has 0 values in row 0"),
         (Remaining, {"turn_rewards": [None, None]}, "turn_rewards has 2 rows, expected 3"),
         (Remaining, {"turn_rewards": [[float("nan")], None, None]}, "turn_rewards holds a number that is not finite"),
-        (Visits, {"states": [[1], [1, 2], [1]]}, "states has 1 values in row 0, where the mask has 2 turns"),
+        (Visits, {"states": [[1], [1, 2], [1]]}, "states has 1 values in row 0, expected 2: one for each turn"),
         (Visits, {"turn": torch.zeros(3, 2)}, r"turn has shape \(3, 2\), expected \(3, 5\)"),
     ],
 )
@@ -128,7 +128,7 @@ def test_verl_scores_of_turns_and_tools_are_added_to_the_reward_of_the_last_row(
     assert credit.tolist() == [[0, 32.5, 32.5, 0, 22.5], [0, 2.5, 0, 2, 0], [44, 44, 0, 0, 0]]
     flat = assign_verl_credit([GRPO()], VERL_BATCH | scores, *VERL_KEYS)
     assert flat[:, 1].tolist() == [-5.75, -5.75, 5.75]  # 32.5 and 44, around their mean
-    with pytest.raises(StackError, match="turn_scores has 3 values in row 2, where the mask has 1 turns"):
+    with pytest.raises(StackError, match="turn_scores has 3 values in row 2, expected 1: one for each turn"):
         assign_verl_credit([Remaining()], VERL_BATCH | {"turn_scores": [[], [], [1, 2, 3]]}, *VERL_KEYS)
 
 
