@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from rlcredit.formulas.groups import selected_places
+from rlcredit.formulas.turns import find_read_lengths
 
 
 class Continuations(NamedTuple):
@@ -18,7 +19,8 @@ class Continuations(NamedTuple):
         places: Number of tokens it shares with the completion; it leaves before the token at this place, ``(N,)``
             int64.
         completion_ids: Token ids of its own, right-padded, ``(N, T')`` int64.
-        mask: True on its own tokens, end-of-sequence included, at least one, ``(N, T')`` bool.
+        mask: True on tokens of its own that the policy sampled, the first one among them, ``(N, T')`` bool; with gaps
+            where an environment has spoken.
         logprobs: Log pi_old of its own tokens, ``(N, T')`` float32.
         credit: Credit of its own tokens, ``(N, T')`` float32, weighed by the loss as the token of the completion is
             that stands where the continuation leaves.
@@ -67,7 +69,8 @@ class Continuations(NamedTuple):
             Token ids and mask, shape ``(N, W)``, W being the longest answer or T, whichever is more.
 
         """
-        lengths = self.places + self.mask.sum(-1)
+        own_lengths = find_read_lengths(self.mask)
+        lengths = self.places + own_lengths
         width = max([completion_ids.shape[1], *lengths.tolist()])
         prefixes = pad(completion_ids, (0, width - completion_ids.shape[1]))[self.rows]
         own_place = torch.arange(width, device=self.rows.device) - self.places[:, None]
@@ -75,7 +78,7 @@ class Continuations(NamedTuple):
         if len(self.rows):
             branch_ids = self.completion_ids.gather(1, own_place.clamp(0, self.completion_ids.shape[1] - 1))
             tokens = prefixes.where(own_place < 0, branch_ids)
-        branch_mask = own_place < self.mask.sum(-1, keepdim=True)
+        branch_mask = own_place < own_lengths[:, None]
         return tokens.where(branch_mask, 0), branch_mask
 
 

@@ -86,7 +86,7 @@ class Proposal(CreditOperator, reads="advantages", writes="continuations"):
         (continued([0, 1])._replace(credit=torch.ones(3, 2)), "of different lengths: rows 2, .* credit 3"),
         (continued([0, 1])._replace(credit=torch.ones(2, 3)), r"of shape \(2, 3\) and \(2, 2\)"),
         (continued([0, 1], lengths=[2, 0]), "without a token"),
-        (continued([0])._replace(mask=torch.tensor([[False, True]])), "padding among their tokens"),
+        (continued([0])._replace(mask=torch.tensor([[False, True]])), "begin with padding"),
         (continued([0, 1], credit=torch.nan), "crediting continuations gives credit values that are not finite"),
         (continued([0, 1], logprob=-torch.inf), "log-probabilities that are not finite"),
     ],
