@@ -1,6 +1,6 @@
 """Forced answer: a prefix is worth how likely the policy states the reference answer if it has to answer now."""
 
-from typing import get_args
+from typing import Literal, get_args
 
 from torch import Tensor
 
@@ -10,7 +10,11 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.masked import last_token_mask, masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.segments import Cuts, segment_starts
+from rlcredit.formulas.turns import find_turn_starts
 from rlcredit.formulas.value_estimates import carried_values
+
+AnswerCuts = Literal[Cuts, "turn"]
+"""Where answers are forced: before segments, or before turns."""
 
 
 class ForcedAnswer(
@@ -31,21 +35,24 @@ class ForcedAnswer(
     Args:
         closing: Text that is put behind a prefix and leads to the answer.
         cuts: Where values are taken: before each ``token``, each ``sentence``, or each planning ``phrase`` and what
-            lies between two; in between the value stays.
+            lies between two, or each ``turn``, as IGPO and TRACE (arXiv:2607.13988) do; in between the value stays.
 
     """
 
-    def __init__(self, closing: str = "\n\nThe answer is ", cuts: Cuts = "sentence") -> None:
+    def __init__(self, closing: str = "\n\nThe answer is ", cuts: AnswerCuts = "sentence") -> None:
         super().__init__()
         self.closing = closing
-        self.cuts: Cuts = require_choice("ForcedAnswer", "cuts", cuts, get_args(Cuts))
-        self.reads = self.reads | ({"plan_mask"} if cuts == "phrase" else set())
+        self.cuts: AnswerCuts = require_choice("ForcedAnswer", "cuts", cuts, get_args(AnswerCuts))
+        self.reads = self.reads | {{"phrase": "plan_mask", "turn": "turn"}.get(cuts, "tokens")}
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace values; log how good they are, the prefixes read, and the value of the prompts and of the ends."""
         mask = rollout.mask
         plan_mask = rollout.plan_mask if self.cuts == "phrase" else mask  # used by phrases only
-        starts = segment_starts(rollout.tokens, plan_mask, mask, self.cuts)
+        if self.cuts == "turn":
+            starts = find_turn_starts(rollout.turn)
+        else:
+            starts = segment_starts(rollout.tokens, plan_mask, mask, self.cuts)
         read: Tensor = rollout.lookahead.read_answers(rollout, starts, self.closing).exp()
         rollout.values, rollout.critic_weight = carried_values(read, starts, mask), 1.0
         return {

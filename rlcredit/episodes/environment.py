@@ -4,6 +4,9 @@ import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from rlcredit.policy.prompt_format import Tools
     from rlcredit.tasks.example import Example
 
 
@@ -37,6 +40,12 @@ class Environment:
     is_graded: bool = False
     """Whether an episode can earn other rewards than one and zero; operators that take verdicts are then refused."""
 
+    locked: bool = False
+    """Whether it runs in locked processes, as verifiers do, where an action that it evaluates can do nothing."""
+
+    tools: "Tools" = ()
+    """Schemas of tools that actions call; chat templates show them to the policy."""
+
     def reset(self, example: "Example") -> str | None:
         """Begin an episode.
 
@@ -49,7 +58,7 @@ class Environment:
         """
         raise NotImplementedError
 
-    def step(self, action: str) -> Turn:
+    def step(self, action: str) -> "Turn | Awaitable[Turn]":
         """Answer an action.
 
         Args:

@@ -18,7 +18,7 @@ from rlcredit.base.messages import print_message, warn_once
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.episodes.environment import Environment
 from rlcredit.episodes.episode_table import EpisodeTable, TurnLimits, open_episode
-from rlcredit.episodes.observation_format import TurnFormat
+from rlcredit.episodes.observation_format import choose_turn_format
 from rlcredit.episodes.replay import refuse_changing_environment
 from rlcredit.policy.chat_turns import Conversation
 from rlcredit.policy.policy import Policy
@@ -263,7 +263,9 @@ class Task(LightningDataModule):
         """Return an episode for each of some examples, begun; None where questions are answered once."""
         if self.environment is None:
             return None
-        return EpisodeTable(self.environment, examples, TurnFormat(policy), self.turn_limits)
+        return EpisodeTable(
+            self.environment, examples, choose_turn_format(policy, self.environment.tools), self.turn_limits
+        )
 
     def score_episodes(self, table: EpisodeTable, examples: Sequence[Example]) -> Scores:
         """Return the verdicts on episodes, and the rewards if these are real numbers.
@@ -299,20 +301,10 @@ class Task(LightningDataModule):
         return RewardCall(
             [dict(turn) for turn in conversation] if is_chat else conversation[0]["content"],  # pyright: ignore[reportArgumentType]
             [write(completion) for completion in completions],
-            self.list_reward_columns(example),
+            example.list_columns(),
             write(example.answer) if example.answer else None,
             (self.trainer.global_step, self.trainer.max_steps) if self.trainer else (0, 0),
         )
-
-    def list_reward_columns(self, example: Example) -> dict[str, Any]:
-        """Return the columns of the data, which reward functions read beside prompts and completions, by name.
-
-        ``question``, ``answer`` and ``metadata``, all columns in one, are the example's where the data has none such;
-        ``answer`` is left out where there is none.
-        """
-        answer = {"answer": example.answer} if example.answer else {}
-        defaults = {"question": example.text, **answer, "metadata": example.metadata}
-        return {**defaults, **example.metadata, **(example.columns or {})}
 
     def refuse_instruction(self, instruction: str) -> None:
         """Refuse an instruction without a place for the question."""

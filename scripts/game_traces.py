@@ -1,0 +1,115 @@
+"""Players of the games of :mod:`rlcredit.episodes.games`, who know the right action and often take another.
+
+Each sees what the environment hides, and slips so often that 3 to 10 % of its episodes succeed. What it knows is in the
+observations too, so that a policy which learns from it can play without a slip.
+
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, ClassVar
+
+from rlcredit.episodes.games import Bisection, Corridor, RunningSum
+from rlcredit.episodes.games.corridor import DOOR_COLORS
+from rlcredit.tasks.example import Example
+
+
+def draw_corridor(rng: random.Random) -> Corridor:
+    """Return a corridor, mostly of 16 places, with any share of doors."""
+    return Corridor(rho=rng.choice((1, 1 / 2, 1 / 4, 1 / 8, 1 / 16)), length=rng.choice((4, 8, 12, 16, 16, 16)))
+
+
+def choose_key(corridor: Corridor, rng: random.Random) -> str:
+    """Return any key in a hall; at a door a wrong one so often that the episode succeeds as often with few doors."""
+    place = corridor.places[corridor.place]
+    right = corridor.keys.get(place)
+    if right and rng.random() < CORRIDOR_SUCCESS ** (1 / corridor.doors):
+        return right
+    return rng.choice([corridor.keys[color] for color in DOOR_COLORS if color != place])
+
+
+CORRIDOR_SUCCESS = 0.06
+"""Share of episodes in which every door is opened by its key."""
+
+
+def draw_bisection(rng: random.Random) -> Bisection:
+    """Return a game of numbers, mostly below 63."""
+    turns = rng.choice((4, 5, 6, 6, 6))
+    return Bisection(2**turns - 1, turns)
+
+
+def choose_guess(game: Bisection, rng: random.Random) -> str:
+    """Return the middle of what is possible, or its first number, or, for nothing, one that is not possible."""
+    if rng.random() < BISECTION_HABITS["halve"]:
+        return str((game.low + game.high) // 2)
+    if rng.random() < BISECTION_HABITS["waste"]:
+        return str(rng.choice((max(game.low - 1, 0), min(game.high + 1, game.numbers - 1))))
+    return str(game.low)
+
+
+BISECTION_HABITS = {"halve": 0.25, "waste": 0.9}
+"""Probabilities of halving what is possible, and otherwise of a guess beside it."""
+
+
+def draw_sum(rng: random.Random) -> RunningSum:
+    """Return a sum, mostly of 8 terms."""
+    return RunningSum(rng.choice((3, 4, 5, 6, 7, 8, 8, 8, 8, 8)))
+
+
+def choose_sum(game: RunningSum, rng: random.Random) -> str:
+    """Return the next sum, often a little too much; seldom what it would be without the slips before."""
+    if rng.random() < SUM_HABITS["notice"]:
+        return str(game.sums[game.place + 1])
+    result = game.sum + int(game.changes[game.place].replace(" ", ""))
+    slip = rng.choice((1, 2)) if rng.random() < SUM_HABITS["slip"] else 0
+    return str(result + slip)
+
+
+SUM_HABITS = {"notice": 0.02, "slip": 0.38}
+"""Probabilities in each turn of making earlier slips good, and of a new one."""
+
+GAME_PIECES = r"\d| ?\p{L}+ ?|[^\p{L}\d]+"
+"""Pieces of observations and actions; a number is its digits."""
+
+
+@dataclass(frozen=True)
+class GameRecipe:
+    """What a policy for a game is made of.
+
+    Args:
+        draw: Function that makes the environment of an episode.
+        choose: Function of an environment that has begun, which returns an action.
+        tokens: Approximate tokens of all actions; a constant factor of the loss.
+
+    Attributes:
+        formats: How observations and actions are written.
+
+    """
+
+    draw: Callable[[random.Random], Any]
+    choose: Callable[[Any, random.Random], str]
+    tokens: int
+    pieces: str = GAME_PIECES
+    formats: ClassVar[tuple[str, str]] = ("{}\n", "{}\n")
+
+    def write_episodes(self, seed: int) -> Iterator[list[str]]:
+        """Yield episodes without end, each an observation, the action, the next observation and so on."""
+        rng = random.Random(seed)
+        for number in count():
+            environment, done = self.draw(rng), False
+            texts = [environment.reset(Example("", "", {"seed": f"{seed} {number}"}))]
+            while not done:
+                texts.append(self.choose(environment, rng))
+                text, _, done = environment.step(texts[-1])
+                texts += [] if done else [text]
+            yield texts
+
+
+GAME_RECIPES = {
+    "corridor": GameRecipe(draw_corridor, choose_key, 26),
+    "bisection": GameRecipe(draw_bisection, choose_guess, 15),
+    "running_sum": GameRecipe(draw_sum, choose_sum, 17),
+}
+"""By the name of the policy."""
