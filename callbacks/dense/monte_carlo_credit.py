@@ -12,7 +12,11 @@ from rlcredit.formulas.branches import places_in_order
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.segments import Cuts, segment_differences, segment_starts
+from rlcredit.formulas.turns import find_turn_starts
 from rlcredit.formulas.uncertainty import token_odds
+
+CreditCuts = Literal[Cuts, "turn"]
+"""Segments that get credit."""
 
 Baseline = Literal["value", "optimal"]
 
@@ -53,8 +57,8 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
     The value of a prefix is the share of right ones among its continuations by the policy itself; at the end it is the
     verdict. With sentences this is the advantage of VinePPO (Kazemnejad et al., 2024, arXiv:2410.01679), without its
     loss. With tokens it estimates the true advantage without bias, with noise that falls as one over the root of
-    ``samples``. Put it where ``GRPO`` would stand, for ``cuts="phrase"`` below an operator that marks planning; phrases
-    that touch are one.
+    ``samples``; with turns that of a turn, by episodes that are played to their end. Put it where ``GRPO`` would stand,
+    for ``cuts="phrase"`` below an operator that marks planning; phrases that touch are one.
 
     Only continuations that leave all completions are decoded; see :class:`rlcredit.oracle.Oracle`. A completion
     without verdict gets nothing.
@@ -64,13 +68,13 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
     continuations, and :math:`V_{end}` also counts the rest of the completion. The weight of segment k is
     ``(1 + samples) ** -k`` with ``on_policy``, so that late segments teach little, and one with ``equal``, which turns
     the gradient; see ``Branches``. Continuations that prefixes share are no independent draws from each: these are
-    decoded anew for every cut, at a higher cost, and for sentences and phrases only. Whether a token opens a sentence
-    or a phrase shows once it, or the phrase, is drawn: cuts look ahead so far.
+    decoded anew for every cut, at a higher cost, and never for tokens. Whether a token opens a sentence or a phrase
+    shows once it, or the phrase, is drawn: cuts look ahead so far. Turns do not.
 
     Args:
         samples: Continuations per prefix.
-        cuts: Segments that get credit: each ``token``, each ``sentence``, or each planning ``phrase`` and what lies
-            between two.
+        cuts: Segments that get credit: each ``token``, each ``sentence``, each planning ``phrase`` and what lies
+            between two, or, in episodes always, each ``turn``.
         baseline: ``value``, or for tokens ``optimal``, which leaves the gradient less noise; see
             :func:`callbacks.dense.monte_carlo_credit.optimal_baseline_credit`.
         train: Weight of a branch if the continuations are trained on, ``on_policy`` or ``equal``; ``none`` if they
@@ -79,27 +83,29 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
     """
 
     def __init__(
-        self, samples: int = 8, cuts: Cuts = "token", baseline: Baseline = "value", train: Training = "none"
+        self, samples: int = 8, cuts: CreditCuts = "token", baseline: Baseline = "value", train: Training = "none"
     ) -> None:
         super().__init__()
         if samples < 1:
             raise ValueError(f"MonteCarloCredit expects samples >= 1, got {samples}.")
         self.samples = samples
-        self.cuts: Cuts = require_choice("MonteCarloCredit", "cuts", cuts, get_args(Cuts))
+        self.cuts: CreditCuts = require_choice("MonteCarloCredit", "cuts", cuts, get_args(CreditCuts))
         self.baseline: Baseline = require_choice("MonteCarloCredit", "baseline", baseline, get_args(Baseline))
         if baseline == "optimal" and cuts != "token":
             raise ValueError(f"MonteCarloCredit has the optimal baseline for tokens only, got cuts {cuts!r}.")
         self.train: Training = require_choice("MonteCarloCredit", "train", train, get_args(Training))
         if train != "none" and cuts == "token":
-            raise ValueError(f"MonteCarloCredit trains on sentences and phrases only, got {cuts!r}. Use Branches.")
+            raise ValueError(
+                f"MonteCarloCredit trains on sentences, phrases and turns only, got {cuts!r}. Use Branches."
+            )
         self.writes = self.writes | ({"continuations"} if train != "none" else set())
-        self.reads = self.reads | ({"plan_mask"} if cuts == "phrase" else set())
+        self.reads = self.reads | {{"phrase": "plan_mask", "turn": "turn"}.get(cuts, "tokens")}
         self.reads = self.reads | ({"old_logprobs"} if baseline == "optimal" else set())
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log how many tokens were decoded for it, the value of the prompts, and where credit lies."""
         mask, decoded_count = rollout.mask, rollout.oracle.decoded
-        starts = segment_starts(rollout.tokens, rollout.plan_mask if self.cuts == "phrase" else mask, mask, self.cuts)
+        starts = self._mark_starts(rollout)
         if self.train != "none":
             return credit_branches(rollout, places_in_order(starts & rollout.judged_mask), self.samples, self.train)
         right = rollout.oracle.outcomes(rollout, range(len(mask)), starts.cpu(), self.samples)
@@ -113,6 +119,13 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
             "value": values[:, 0].mean(),
             "credited_fraction": masked_mean((credit != 0).float(), mask),
         }
+
+    def _mark_starts(self, rollout: Rollout) -> Tensor:
+        """Return true on the first token of every segment, shape ``(B, T)`` bool."""
+        if self.cuts == "turn":
+            return find_turn_starts(rollout.turn)
+        mask = rollout.mask
+        return segment_starts(rollout.tokens, rollout.plan_mask if self.cuts == "phrase" else mask, mask, self.cuts)
 
     def bound(self, limit: float, group_size: int) -> float:
         """A segment can turn a lost answer into a sure one; the optimal baseline multiplies by unbounded odds."""

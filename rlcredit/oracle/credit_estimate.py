@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.turns import sum_turns
+from rlcredit.formulas.turns import spread_turns, sum_turns
 
 
 @dataclass
@@ -50,6 +50,10 @@ class TrueCredit:
     def average_units(self, values: Tensor) -> Tensor:
         """Return the mean of values of tokens, shape ``(N, W)``, over what has credit; of equal ones exactly theirs."""
         return self.sum_units(values) / self.sum_units(torch.ones_like(values)).clamp(min=1)
+
+    def spread_units(self, values: Tensor) -> Tensor:
+        """Return the value of its turn on every token where turns have credit, shape ``(N, W)``; else the values."""
+        return values if self.turn is None else spread_turns(values, self.turn)
 
     def is_of(self, rollout: Rollout) -> bool:
         """Whether a rollout has the completions that this is the credit of, as far as their lengths tell."""
