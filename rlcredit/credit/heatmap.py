@@ -93,8 +93,8 @@ def collect_heatmap(rollout: Rollout, completions: int = 8, decode: Decode | Non
     rows, layers, errors = _choose_rows(rollout, completions), [], None
     panels: list[tuple[str, Tensor, bool]] = [(label, ledger[rows], True) for label, ledger in trail]
     if rollout.truth is not None:
-        errors = rollout.truth.error[: len(rows)]
-        panels.append(("true credit", rollout.truth.credit[: len(rows)], True))
+        errors = rollout.truth.spread_units(rollout.truth.error)[: len(rows)]
+        panels.append(("true credit", rollout.truth.spread_units(rollout.truth.credit)[: len(rows)], True))
     panels += [(name, values[rows], False) for name, values in signals.items()]
     mask, credit = rollout.mask[rows].cpu(), [ledger[rows][rollout.mask[rows]] for _, ledger in trail]
     for number, (name, values, has_sign) in enumerate(panels):

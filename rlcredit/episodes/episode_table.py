@@ -4,12 +4,13 @@ import asyncio
 import hashlib
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.base.interrupts import is_signal
 from rlcredit.base.messages import warn_once
 from rlcredit.base.process_end import STOPPING_ERRORS, catch_process_end
@@ -71,6 +72,28 @@ class Episode:
     def reward(self) -> float:
         """Sum of the rewards."""
         return sum(turn.reward or 0.0 for turn in self.turns)
+
+    def copy_episode(self) -> "Episode":
+        """Return an episode that stands where this one does, and goes its own way.
+
+        Raises:
+            RunStopped: the environment cannot be copied in mid-episode.
+
+        """
+        try:
+            environment = self.environment.copy()
+        except Exception as error:  # (an environment is a program of others)
+            raise RunStopped(
+                f"data.environment: {type(self.environment).__name__}.copy raised {describe_exception(error)} after "
+                f"{len(self.turns)} turns. Continuations of an episode need it: write one that copies all state."
+            ) from error
+        return replace(
+            self,
+            environment=environment,
+            observations=list(self.observations),
+            actions=list(self.actions),
+            turns=list(self.turns),
+        )
 
 
 class EpisodeTable:

@@ -13,7 +13,7 @@ from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.spans import list_turn_columns
 from rlcredit.formulas.turns import find_turn_starts
 
-Cuts = Literal["token", "sentence", "phrase"]
+Cuts = Literal["token", "sentence", "phrase", "turn"]
 """What a segment is: one token; a sentence; a planning phrase, or what stands between two of them."""
 
 BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+|\s*\n\s*")
@@ -55,7 +55,7 @@ def segment_starts(tokens: Sequence[Sequence[str]], plan_mask: Tensor, turn: Ten
     if cuts == "sentence":
         for row, columns in list_turn_columns(turn):
             starts[row, columns][sentence_starts(tokens[row][columns])] = True
-    else:
+    elif cuts == "phrase":
         starts[:, 1:] |= plan_mask[:, 1:] != plan_mask[:, :-1]
     return starts & (turn >= 0)
 
