@@ -83,7 +83,9 @@ class FileCards:
         elif self._policy is not None:
             self._decode = make_piece_decoder(self._policy.tokenizer)
         if self._decode is not None and not self.rollout.has_fact("tokens"):
-            self.rollout.tokens = [self.rollout.list_texts(row, self._decode) for row in range(len(self.rollout.mask))]
+            self.rollout.tokens = [
+                self.rollout.list_read_texts(row, self._decode) for row in range(len(self.rollout.mask))
+            ]
 
     @property
     def name(self) -> str:

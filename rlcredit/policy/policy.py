@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rlcredit.formulas.groups import ranks_within_rows
+from rlcredit.formulas.turns import find_read_lengths
 from rlcredit.formulas.uncertainty import scores_from_hidden, tempered_logits
 from rlcredit.policy.architecture import DecoderArchitecture, approximate_architecture, parse_architecture
 from rlcredit.policy.chat_turns import Conversation, parse_conversation
@@ -454,16 +455,16 @@ class Policy(nn.Module):
         """Decode token by token; a character split over tokens appears whole at the last of them.
 
         Returns:
-            One list of strings per row; joined, they are its text without special tokens.
+            One list of strings per row, up to its last sampled token; joined, they are its text without special tokens.
 
         """
         decode = make_piece_decoder(self.tokenizer)
-        rows = zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True)
+        rows = zip(completion_ids.tolist(), find_read_lengths(mask).tolist(), strict=True)
         return [decode(ids[:length]) for ids, length in rows]
 
     def decode_texts(self, completion_ids: Tensor, mask: Tensor) -> list[str]:
         """Decode row by row: the joined result of :meth:`decode_pieces`, several times faster."""
-        rows = zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True)
+        rows = zip(completion_ids.tolist(), find_read_lengths(mask).tolist(), strict=True)
         texts = self.tokenizer.backend_tokenizer.decode_batch([ids[:length] for ids, length in rows])
         # Where a character is not whole, pieces leave it out.
         odd = [row for row, text in enumerate(texts) if "\ufffd" in text]
