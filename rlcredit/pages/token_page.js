@@ -72,7 +72,7 @@ const addCard = (parent, card) => {
     unbroken = /^\s/.test(token) || /\s$/.test(tokens[at - 1] ?? "") || unbroken === LONGEST ? 0 : unbroken + 1;
     if (begun >= 0) text.append(beginTurn(card, begun));
     text.append(...(unbroken ? [] : [makeElement("wbr")]), span, ...(token.includes("\n") && over < 0 ? [makeElement("br")] : []));
-    if (over >= 0) text.append(card.sums[over], makeElement("span", "said", escapeControls(turns[over].said)));
+    if (over >= 0) text.append(makeElement("wbr"), card.sums[over], makeElement("span", "said", escapeControls(turns[over].said)));
     return span;
   });
   facts.append(...card.facts);
@@ -131,6 +131,7 @@ const addLayers = (layers, first) => {
   });
   showLayer(first);
   addEventListener("scroll", clearMarks, { passive: true });
+  document.querySelector(".turn-note").hidden = !cards.some(card => card.sums.length);
   document.body.dataset.ready = cards.length;
   const tellHeight = () => parent.postMessage({ height: document.documentElement.offsetHeight }, "*");
   if (parent !== window) new ResizeObserver(tellHeight).observe(document.body);
