@@ -110,7 +110,13 @@ class Engine(ABC):
             ValueError: the engine answers single turns only.
 
         """
-        raise ValueError(
+        raise ValueError(self.explain_single_turns())
+
+    def explain_single_turns(self) -> str | None:
+        """Return why the engine cannot play episodes; None if it can."""
+        if type(self).play is not Engine.play:
+            return None
+        return (
             f"model.engine: {type(self).__name__} answers single turns, and the task has an environment. Set it to "
             "InProcessEngine, VLLMInProcess or VLLMServer."
         )
