@@ -159,6 +159,6 @@ class LockedEnvironment(Environment):
 
     def copy(self) -> Self:
         """Return an environment in the same state, with the same processes."""
-        other = copy.copy(self)
-        other.actions = list(self.actions)
-        return other
+        twin = copy.copy(self)
+        twin.actions = list(self.actions)
+        return twin

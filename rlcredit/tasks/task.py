@@ -282,7 +282,7 @@ class Task(LightningDataModule):
 
         """
         table.report_faults()
-        if not table.has_rewards:
+        if not table.has_rewards and not table.is_graded:
             return self.score([episode.actions[-1] if episode.actions else "" for episode in table.episodes], examples)
         rewards = [None if episode.fault else episode.reward for episode in table.episodes]
         verdicts = [make_verdict(reward, self.solved_at) for reward in rewards]
