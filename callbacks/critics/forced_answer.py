@@ -10,16 +10,14 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.masked import last_token_mask, masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.segments import Cuts, segment_starts
-from rlcredit.formulas.turns import find_turn_starts
 from rlcredit.formulas.value_estimates import carried_values
 
-AnswerCuts = Literal[Cuts, "turn"]
 """Where answers are forced: before segments, or before turns."""
 
 
 class ForcedAnswer(
     CreditOperator,
-    reads="completion_ids judged lookahead prompt_ids rewards tokens",
+    reads="completion_ids judged lookahead prompt_ids rewards tokens turn",
     writes="critic_weight values",
     costly=True,
     rewards="binary",
@@ -39,20 +37,17 @@ class ForcedAnswer(
 
     """
 
-    def __init__(self, closing: str = "\n\nThe answer is ", cuts: AnswerCuts = "sentence") -> None:
+    def __init__(self, closing: str = "\n\nThe answer is ", cuts: Cuts = "sentence") -> None:
         super().__init__()
         self.closing = closing
-        self.cuts: AnswerCuts = require_choice("ForcedAnswer", "cuts", cuts, get_args(AnswerCuts))
+        self.cuts: Cuts = require_choice("ForcedAnswer", "cuts", cuts, get_args(Cuts))
         self.reads = self.reads | {{"phrase": "plan_mask", "turn": "turn"}.get(cuts, "tokens")}
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace values; log how good they are, the prefixes read, and the value of the prompts and of the ends."""
         mask = rollout.mask
         plan_mask = rollout.plan_mask if self.cuts == "phrase" else mask  # used by phrases only
-        if self.cuts == "turn":
-            starts = find_turn_starts(rollout.turn)
-        else:
-            starts = segment_starts(rollout.tokens, plan_mask, mask, self.cuts)
+        starts = segment_starts(rollout.tokens, plan_mask, rollout.turn, self.cuts)
         read: Tensor = rollout.lookahead.read_answers(rollout, starts, self.closing).exp()
         rollout.values, rollout.critic_weight = carried_values(read, starts, mask), 1.0
         return {

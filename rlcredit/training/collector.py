@@ -19,7 +19,7 @@ from rlcredit.formulas.distributed import find_largest_number
 from rlcredit.formulas.groups import group_imputed_values
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.turns import find_read_lengths, place_last
-from rlcredit.oracle import Oracle
+from rlcredit.oracle import EpisodeOracle, Oracle
 from rlcredit.policy.policy import Policy, TokenScores
 from rlcredit.policy.prompt_format import PADDING
 from rlcredit.tasks.example import Example
@@ -317,10 +317,12 @@ class RolloutCollector:
             rollout.hidden = lookahead.read_hidden(rollout)
 
     def _make_oracle(self, step: int) -> Oracle:
-        return Oracle(
+        task: Task = read_datamodule(self.trainer)
+        make_oracle = Oracle if task.environment is None else EpisodeOracle
+        return make_oracle(
             self.policy,
             self.decoder,
-            read_datamodule(self.trainer),
+            task,
             self.sampling.temperature,
             self.sampling.max_tokens,
             self.seed,
