@@ -16,11 +16,6 @@ from rlcredit.episodes.games.corridor import DOOR_COLORS
 from rlcredit.tasks.example import Example
 
 
-def draw_corridor(rng: random.Random) -> Corridor:
-    """Return a corridor, mostly of 16 places, with any share of doors."""
-    return Corridor(rho=rng.choice((1, 1 / 2, 1 / 4, 1 / 8, 1 / 16)), length=rng.choice((4, 8, 12, 16, 16, 16)))
-
-
 def choose_key(corridor: Corridor, rng: random.Random) -> str:
     """Return any key in a hall; at a door a wrong one so often that the episode succeeds as often with few doors."""
     place = corridor.places[corridor.place]
@@ -34,12 +29,6 @@ CORRIDOR_SUCCESS = 0.06
 """Share of episodes in which every door is opened by its key."""
 
 
-def draw_bisection(rng: random.Random) -> Bisection:
-    """Return a game of numbers, mostly below 63."""
-    turns = rng.choice((4, 5, 6, 6, 6))
-    return Bisection(2**turns - 1, turns)
-
-
 def choose_guess(game: Bisection, rng: random.Random) -> str:
     """Return the middle of what is possible, or its first number, or, for nothing, one that is not possible."""
     if rng.random() < BISECTION_HABITS["halve"]:
@@ -51,11 +40,6 @@ def choose_guess(game: Bisection, rng: random.Random) -> str:
 
 BISECTION_HABITS = {"halve": 0.25, "waste": 0.9}
 """Probabilities of halving what is possible, and otherwise of a guess beside it."""
-
-
-def draw_sum(rng: random.Random) -> RunningSum:
-    """Return a sum, mostly of 8 terms."""
-    return RunningSum(rng.choice((3, 4, 5, 6, 7, 8, 8, 8, 8, 8)))
 
 
 def choose_sum(game: RunningSum, rng: random.Random) -> str:
@@ -80,11 +64,8 @@ class GameRecipe:
 
     Args:
         draw: Function that makes the environment of an episode.
-        choose: Function of an environment that has begun, which returns an action.
+        choose: Player, a function of an environment that has begun.
         tokens: Approximate tokens of all actions; a constant factor of the loss.
-
-    Attributes:
-        formats: How observations and actions are written.
 
     """
 
@@ -93,6 +74,7 @@ class GameRecipe:
     tokens: int
     pieces: str = GAME_PIECES
     formats: ClassVar[tuple[str, str]] = ("{}\n", "{}\n")
+    """How observations and actions are written."""
 
     def write_episodes(self, seed: int) -> Iterator[list[str]]:
         """Yield episodes without end, each an observation, the action, the next observation and so on."""
@@ -108,8 +90,14 @@ class GameRecipe:
 
 
 GAME_RECIPES = {
-    "corridor": GameRecipe(draw_corridor, choose_key, 26),
-    "bisection": GameRecipe(draw_bisection, choose_guess, 15),
-    "running_sum": GameRecipe(draw_sum, choose_sum, 17),
+    "corridor": GameRecipe(
+        lambda rng: Corridor(2.0 ** -rng.choice(range(5)), length=rng.choice((4, 8, 12, 16, 16, 16))),
+        choose_key,
+        tokens=26,
+    ),
+    "bisection": GameRecipe(
+        lambda rng: Bisection(*rng.choice(((15, 4), (31, 5), *((63, 6),) * 3))), choose_guess, tokens=15
+    ),
+    "running_sum": GameRecipe(lambda rng: RunningSum(rng.choice((3, 4, 5, 6, 7, *5 * (8,)))), choose_sum, tokens=17),
 }
-"""By the name of the policy."""
+"""By the name of the policy; most episodes are of the usual length."""

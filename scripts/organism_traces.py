@@ -127,9 +127,6 @@ class PolicyRecipe:
         pieces: Pattern of the pieces into which text is cut before pairs of bytes are merged.
         tokens: Approximate tokens per trace; a constant factor of the loss.
 
-    Attributes:
-        formats: How questions and traces are written, as :data:`CHAT_TEMPLATE` does.
-
     """
 
     task: str
@@ -138,6 +135,7 @@ class PolicyRecipe:
     pieces: str
     tokens: int
     formats: ClassVar[tuple[str, str]] = ("<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n", "{}<|im_end|>")
+    """How questions and traces are written: as the chat template does."""
 
     def write_episodes(self, seed: int) -> Iterator[list[str]]:
         """Yield question and trace without end; questions of the held-out share never appear."""

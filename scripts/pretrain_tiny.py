@@ -3,7 +3,7 @@
 python scripts/pretrain_tiny.py --out rlcredit/tiny
 ORGANISMS=rlcredit/organisms
 python scripts/pretrain_tiny.py --organism decoy --steps 4000 --out $ORGANISMS/decoy
-python scripts/pretrain_tiny.py --organism corridor --steps 3000 --out $ORGANISMS/corridor
+python scripts/pretrain_tiny.py --organism corridor --batch 32 --steps 2000 --out $ORGANISMS/corridor
 python scripts/pretrain_tiny.py --start rlcredit/tiny --terms 2 12 --steps 3000 --lr 1e-3 --out $ORGANISMS/long_chains
 
 The same bits on one kind of CPU.
@@ -84,7 +84,8 @@ def encode_episode(tokenizer: Any, texts: Sequence[str], formats: tuple[str, str
 
 def pad_episodes(rows: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Stack rows of ids and labels to one width."""
-    ids, labels = zip(*[(torch.tensor(row_ids), torch.tensor(row_labels)) for row_ids, row_labels in rows], strict=True)
+    ids = [torch.tensor(row_ids) for row_ids, _ in rows]
+    labels = [torch.tensor(row_labels) for _, row_labels in rows]
     return pad_sequence(ids, True, pad), pad_sequence(labels, True, -100)
 
 

@@ -19,7 +19,7 @@ AnswerCuts = Literal[Cuts, "turn"]
 
 class ForcedAnswer(
     CreditOperator,
-    reads="completion_ids judged lookahead prompt_ids rewards tokens",
+    reads="completion_ids judged lookahead prompt_ids rewards tokens turn",
     writes="critic_weight values",
     costly=True,
     rewards="binary",
@@ -52,7 +52,7 @@ class ForcedAnswer(
         if self.cuts == "turn":
             starts = find_turn_starts(rollout.turn)
         else:
-            starts = segment_starts(rollout.tokens, plan_mask, mask, self.cuts)
+            starts = segment_starts(rollout.tokens, plan_mask, rollout.turn, self.cuts)
         read: Tensor = rollout.lookahead.read_answers(rollout, starts, self.closing).exp()
         rollout.values, rollout.critic_weight = carried_values(read, starts, mask), 1.0
         return {

@@ -10,6 +10,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import stream_number, token_uniforms
 from rlcredit.formulas.branches import fork_places
+from rlcredit.formulas.gaps import close_gaps, number_places
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.turns import find_turn_starts
 
@@ -84,7 +85,8 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
     def choose_forks(self, rollout: Rollout) -> Tensor:
         """Return the places of forks, ascending, then -1, shape ``(B, forks)``."""
         mask = rollout.judged_mask
-        place = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+        columns = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+        place = number_places(mask)
         if self.rule == "random":
             stream = (self.run_seed, rollout.step, stream_number("Branches"))
             candidates = token_uniforms(*stream, tuple(mask.shape), rollout.group_size).to(mask.device) < self.rate
@@ -94,7 +96,9 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
             candidates = candidates & find_turn_starts(rollout.turn)
         priority = rollout.entropy if self.rule == "entropy_rank" else -place
         forks = self.forks if self.width else 0
-        return fork_places(priority, candidates & mask & (place > 0), forks, self.spacing)
+        priority, candidates = close_gaps(priority, place), close_gaps(candidates & mask & (place > 0), place)
+        places = fork_places(priority, candidates, forks, self.spacing)
+        return close_gaps(columns, place).gather(1, places.clamp(min=0)).where(places >= 0, -1)
 
     def bound(self, limit: float, group_size: int) -> float:
         """Values lie in [0, 1], and so do their baselines."""

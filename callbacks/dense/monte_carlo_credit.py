@@ -51,7 +51,7 @@ def optimal_baseline_credit(credit: Tensor, logprobs: Tensor) -> Tensor:
     return (credit * token_odds(logprobs)).to(credit.dtype)
 
 
-class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", writes="advantages", costly=True):
+class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens turn", writes="advantages", costly=True):
     r"""Give every token the difference that its segment makes, :math:`A_t = V_{end} - V_{start}`.
 
     The value of a prefix is the share of right ones among its continuations by the policy itself; at the end it is the
@@ -99,13 +99,17 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
                 f"MonteCarloCredit trains on sentences, phrases and turns only, got {cuts!r}. Use Branches."
             )
         self.writes = self.writes | ({"continuations"} if train != "none" else set())
-        self.reads = self.reads | {{"phrase": "plan_mask", "turn": "turn"}.get(cuts, "tokens")}
+        self.reads = self.reads | ({"plan_mask"} if cuts == "phrase" else set())
         self.reads = self.reads | ({"old_logprobs"} if baseline == "optimal" else set())
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log how many tokens were decoded for it, the value of the prompts, and where credit lies."""
         mask, decoded_count = rollout.mask, rollout.oracle.decoded
-        starts = self._mark_starts(rollout)
+        plan_mask = rollout.plan_mask if self.cuts == "phrase" else mask  # used by phrases only
+        if self.cuts == "turn":
+            starts = find_turn_starts(rollout.turn)
+        else:
+            starts = segment_starts(rollout.tokens, plan_mask, rollout.turn, self.cuts)
         if self.train != "none":
             return credit_branches(rollout, places_in_order(starts & rollout.judged_mask), self.samples, self.train)
         right = rollout.oracle.outcomes(rollout, range(len(mask)), starts.cpu(), self.samples)
@@ -119,13 +123,6 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
             "value": values[:, 0].mean(),
             "credited_fraction": masked_mean((credit != 0).float(), mask),
         }
-
-    def _mark_starts(self, rollout: Rollout) -> Tensor:
-        """Return true on the first token of every segment, shape ``(B, T)`` bool."""
-        if self.cuts == "turn":
-            return find_turn_starts(rollout.turn)
-        mask = rollout.mask
-        return segment_starts(rollout.tokens, rollout.plan_mask if self.cuts == "phrase" else mask, mask, self.cuts)
 
     def bound(self, limit: float, group_size: int) -> float:
         """A segment can turn a lost answer into a sure one; the optimal baseline multiplies by unbounded odds."""

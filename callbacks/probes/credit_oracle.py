@@ -144,22 +144,22 @@ class CreditOracle(
         """Write every token, or turn, with its values, credit and ledgers."""
         records = []
         for place, row in enumerate(rows):
-            length = int(true_credit.mask[place].sum())
+            mask, values = true_credit.mask[place], true_credit.values[place]
             fields = {
                 "true_credit": true_credit.credit,
                 "error": true_credit.error,
                 "entropy": true_credit.average_units(rollout.entropy[rows].cpu()),
                 **ledgers,
             }
-            texts = rollout.tokens[row]
+            texts = rollout.list_texts(row)
             if true_credit.turn is not None:
-                texts = join_turn_texts(texts, true_credit.turn[place].tolist())
+                texts = join_turn_texts(rollout.tokens[row], true_credit.turn[place].tolist())
             records.append(
                 {
                     "tokens": texts,
                     "correct": rollout.correct[row].item() if rollout.judged[row] else None,
-                    "values": [round(v, 4) for v in true_credit.values[place, : length + 1].tolist()],
-                    **{name: [round(v, 4) for v in column[place, :length].tolist()] for name, column in fields.items()},
+                    "values": [round(v, 4) for v in [*values[:-1][mask].tolist(), values[-1].item()]],
+                    **{name: [round(v, 4) for v in column[place][mask].tolist()] for name, column in fields.items()},
                 }
             )
         name = f"probes/{self.label}_step_{rollout.step:06d}.json"

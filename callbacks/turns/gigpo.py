@@ -5,18 +5,11 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
-from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.turn_credit import TurnCredit
 from rlcredit.formulas.groups import ROUNDING_ERROR
-from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
-from rlcredit.formulas.turn_returns import (
-    centred_values,
-    discounted_returns,
-    spread_turn_credit,
-    state_means,
-    turn_reward_table,
-)
+from rlcredit.formulas.turn_returns import centred_values, discounted_returns, state_means
 
 EpisodeMean = Literal["turns", "episodes"]
 """What the mean reward of a group is taken over: its turns, so that long episodes count more, or its episodes."""
@@ -27,16 +20,13 @@ def gigpo_step_advantages(returns: Tensor, states: Tensor, group_size: int, norm
 
     .. math:: A^S_{i,k} = G_{i,k} - \overline{G}(s_{i,k}), \qquad G_{i,k} = \sum_{l \ge k} \gamma^{l-k} r_{i,l}
 
-    The mean is over all visits, this one among them.
+    The mean is over all visits, this one among them. Shape ``(B, K)``; zero at a state that is met once.
 
     Args:
         returns: Table of :func:`rlcredit.formulas.turn_returns.discounted_returns`, shape ``(B, K)``.
         states: Hash of the observation that each turn acts on, shape ``(B, K)``.
         group_size: Episodes per prompt, G.
         normalize_std: Whether to divide by the unbiased deviation of the state's returns, plus 1e-6.
-
-    Returns:
-        Shape ``(B, K)`` float64; zero at a state that is met once.
 
     Example:
         >>> import torch
@@ -53,7 +43,7 @@ def gigpo_step_advantages(returns: Tensor, states: Tensor, group_size: int, norm
     return deviations.where((returns - means).abs() > ROUNDING_ERROR, 0)
 
 
-class GiGPO(CreditOperator, reads="judged rewards states turn turn_rewards", writes="advantages"):
+class GiGPO(TurnCredit, reads="judged rewards states turn turn_rewards"):
     r"""Give every token of a turn the credit of its episode and that of its step, Feng et al. (2025, arXiv:2505.10978).
 
     .. math:: A_{i,k} = R_i - \bar R + w\, A^S_{i,k}
@@ -80,19 +70,11 @@ class GiGPO(CreditOperator, reads="judged rewards states turn turn_rewards", wri
         self.gamma, self.weight, self.normalize_std = gamma, weight, normalize_std
         self.mean_over: EpisodeMean = require_choice("GiGPO", "mean_over", mean_over, get_args(EpisodeMean))
 
-    def assign(self, rollout: Rollout) -> Metrics:
-        """Replace the advantages; log their size, and the share of turns whose state the group has met again."""
-        rewards, size = rollout.judged_rewards, rollout.group_size
-        table = turn_reward_table(rollout.turn_rewards, rewards, rollout.turn)
-        columns = table.shape[1] if self.mean_over == "turns" else 1
-        episodes = rewards.double()[:, None].expand_as(table).where(~table.isnan(), math.nan)[:, :columns]
-        flat = centred_values(episodes.flatten(), size * columns, self.normalize_std).view(-1, columns)
+    def credit_turns(self, rollout: Rollout, table: Tensor) -> Tensor:
+        """Return the advantage of each turn, shape ``(B, K)``."""
+        size, columns = rollout.group_size, table.shape[1] if self.mean_over == "turns" else 1
+        rewards = rollout.judged_rewards.double()[:, None].where(~table.isnan(), math.nan)[:, :columns]
+        flat = centred_values(rewards.flatten(), size * columns, self.normalize_std).view(-1, columns)
         returns = discounted_returns(table, self.gamma)
         step = gigpo_step_advantages(returns, rollout.states, size, self.normalize_std)
-        rollout.advantages, metrics = spread_turn_credit(flat + self.weight * step, table, rollout.turn)
-        _, visits = state_means(returns, rollout.states, size)
-        return {**metrics, "shared_fraction": masked_mean((visits > 1).float(), ~table.isnan())}
-
-    def bound(self, limit: float, group_size: int) -> float:
-        """Rewards of turns may be any numbers that add up; a single episode is compared with itself."""
-        return math.inf if group_size > 1 else 0.0
+        return flat + self.weight * step

@@ -1,20 +1,13 @@
 """MTGRPO: every turn against the group's turns of its number, the outcome against the group's."""
 
 import math
-from functools import partial
 
 from torch import Tensor
 from torch.nn.functional import pad
 
-from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.turn_returns import (
-    centred_values,
-    compare_turns,
-    discounted_returns,
-    spread_turn_credit,
-    turn_reward_table,
-)
+from rlcredit.credit.turn_credit import TurnCredit
+from rlcredit.formulas.turn_returns import centred_values, compare_turns, discounted_returns
 
 
 def mt_grpo_advantages(table: Tensor, group_size: int, weight: float, normalize_std: bool) -> Tensor:
@@ -28,13 +21,10 @@ def mt_grpo_advantages(table: Tensor, group_size: int, weight: float, normalize_
     policy decides when to stop (verl issue 7244); ``TurnReturns`` is the unbiased form.
 
     Args:
-        table: Reward of each turn, NaN where there is no turn or verdict, shape ``(B, K)``.
+        table: Reward of each turn, shape ``(B, K)`` like the result, NaN where there is no turn or verdict.
         group_size: Episodes per prompt, G.
         weight: Weight w of the turns before the last; 0 leaves ``GRPO`` of the outcome.
         normalize_std: Whether to divide both differences by the unbiased deviations of what is compared.
-
-    Returns:
-        Shape ``(B, K)`` float64; NaN where the table is.
 
     Example:
         >>> import torch
@@ -46,12 +36,12 @@ def mt_grpo_advantages(table: Tensor, group_size: int, weight: float, normalize_
     end_mask = ~table.isnan() & pad(table, (0, 1), value=math.nan)[:, 1:].isnan()
     outcomes = table.where(end_mask, 0).sum(-1).where(end_mask.any(-1), math.nan)
     flat = centred_values(outcomes, group_size, normalize_std).view(-1, 1)
-    centre = partial(centred_values, normalize_std=normalize_std)
-    distances = compare_turns(centre, table.where(~end_mask, math.nan), group_size)
+    steps = table.where(~end_mask, math.nan)
+    distances = compare_turns(lambda values, size: centred_values(values, size, normalize_std), steps, group_size)
     return flat + weight * discounted_returns(distances.where(~table.isnan(), math.nan), gamma=1.0)
 
 
-class MTGRPO(CreditOperator, reads="judged rewards turn turn_rewards", writes="advantages"):
+class MTGRPO(TurnCredit):
     """Give every token of a turn :func:`mt_grpo_advantages`, MT-GRPO of Zeng et al. (2025, arXiv:2505.11821).
 
     For more than two turns it is the sum that verl issue 7244 examines, and a control for ``TurnReturns``. On episodes
@@ -69,13 +59,6 @@ class MTGRPO(CreditOperator, reads="judged rewards turn turn_rewards", writes="a
             raise ValueError(f"MTGRPO expects weight >= 0, got {weight}. 0 leaves the outcome alone.")
         self.weight, self.normalize_std = weight, normalize_std
 
-    def assign(self, rollout: Rollout) -> Metrics:
-        """Replace the advantages; log their size, and how far they vary inside an episode."""
-        table = turn_reward_table(rollout.turn_rewards, rollout.judged_rewards, rollout.turn)
-        advantages = mt_grpo_advantages(table, rollout.group_size, self.weight, self.normalize_std)
-        rollout.advantages, metrics = spread_turn_credit(advantages, table, rollout.turn)
-        return metrics
-
-    def bound(self, limit: float, group_size: int) -> float:
-        """Rewards of turns may be any numbers that add up; a single episode is compared with itself."""
-        return math.inf if group_size > 1 else 0.0
+    def credit_turns(self, rollout: Rollout, table: Tensor) -> Tensor:
+        """Return the advantage of each turn, shape ``(B, K)``."""
+        return mt_grpo_advantages(table, rollout.group_size, self.weight, self.normalize_std)

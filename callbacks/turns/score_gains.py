@@ -5,14 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.turn_returns import (
-    discounted_returns,
-    leave_one_out_turns,
-    spread_turn_credit,
-    turn_reward_table,
-)
+from rlcredit.credit.turn_credit import TurnCredit
+from rlcredit.formulas.running_sums import running_sums
+from rlcredit.formulas.turn_returns import discounted_returns, leave_one_out_turns
 
 
 def score_gains(scores: Tensor, gamma: float) -> Tensor:
@@ -24,26 +20,21 @@ def score_gains(scores: Tensor, gamma: float) -> Tensor:
     The credit of an episode adds up to its best score. A score that falls and rises again gains nothing.
 
     Args:
-        scores: Score of the state that each turn has led to, NaN where there is no turn or verdict, shape ``(B, K)``.
+        scores: Score of the state that each turn has led to, shape ``(B, K)`` like the result, NaN where there is none.
         gamma: Factor for every turn further back; 0 leaves a gain where it was made, 1 shares it evenly.
 
-    Returns:
-        Table, shape ``(B, K)``.
-
     Example:
-        >>> score_gains(torch.tensor([[0.25, 0.0, 0.75]]), gamma=0.0).tolist()
-        [[0.25, 0.0, 0.5]]
-        >>> score_gains(torch.tensor([[0.0, 3.0]]), gamma=0.5).tolist()
-        [[1.0, 2.0]]
+        >>> score_gains(torch.tensor([[0.0, 3.0, 2.0]]), gamma=0.5).tolist()
+        [[1.0, 2.0, 0.0]]
 
     """
     best = scores.nan_to_num(-math.inf).cummax(-1).values
     gains = torch.cat([scores[:, :1], (scores[:, 1:] - best[:, :-1]).clamp(min=0)], 1)
     weights = gamma ** torch.arange(scores.shape[1], device=scores.device).to(scores.dtype)
-    return discounted_returns(gains / weights.cumsum(0), gamma)
+    return discounted_returns(gains / running_sums(weights), gamma)
 
 
-class ScoreGains(CreditOperator, reads="judged rewards turn turn_rewards", writes="advantages"):
+class ScoreGains(TurnCredit):
     """Give every token of a turn :func:`score_gains`, less the mean of the group's others at the same turn.
 
     Rewards of turns are read as scores of the state that a turn has led to, not as what it has earned. The gain over
@@ -62,14 +53,7 @@ class ScoreGains(CreditOperator, reads="judged rewards turn turn_rewards", write
             raise ValueError(f"ScoreGains expects gamma in [0, 1], got {gamma}. 0 leaves a gain where it was made.")
         self.gamma = gamma
 
-    def assign(self, rollout: Rollout) -> Metrics:
-        """Replace the advantages; log their size, and how far they vary inside an episode."""
-        table = turn_reward_table(rollout.turn_rewards, rollout.judged_rewards, rollout.turn)
+    def credit_turns(self, rollout: Rollout, table: Tensor) -> Tensor:
+        """Return the advantage of each turn, shape ``(B, K)``."""
         credit = score_gains(table, self.gamma)
-        advantages = leave_one_out_turns(credit, rollout.group_size, lone_values=credit)
-        rollout.advantages, metrics = spread_turn_credit(advantages, table, rollout.turn)
-        return metrics
-
-    def bound(self, limit: float, group_size: int) -> float:
-        """Scores may be any numbers; a single episode has no others."""
-        return math.inf if group_size > 1 else 0.0
+        return leave_one_out_turns(credit, rollout.group_size, lone_values=credit)

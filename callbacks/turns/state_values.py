@@ -1,21 +1,18 @@
 """StateValues: a turn is worth how far it changes the mean return of those in the group who met the same state."""
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.masked import masked_mean
+from rlcredit.credit.turn_credit import TurnCredit
 from rlcredit.formulas.segments import segment_differences
-from rlcredit.formulas.turn_returns import discounted_returns, spread_turn_credit, state_means, turn_reward_table
+from rlcredit.formulas.turn_returns import discounted_returns, state_means
 from rlcredit.formulas.value_estimates import carried_values
 
 
 def state_value_advantages(returns: Tensor, means: Tensor, visits: Tensor, gamma: float) -> Tensor:
-    r"""Return the temporal difference between one state that the group has met again and the next.
+    r"""Return the temporal difference between one state that the group has met again and the next, ``(B, K)``.
 
     .. math:: A_{i,k} = \sum_{l=a}^{n-1} \gamma^{l-a} r_{i,l} + \gamma^{n-a} V(s_{i,n}) - V(s_{i,a}), \qquad
         V(s) = \overline{G}(s)
@@ -32,9 +29,6 @@ def state_value_advantages(returns: Tensor, means: Tensor, visits: Tensor, gamma
         visits: Visits of the same function, shape ``(B, K)``.
         gamma: Discount of the returns, above 0.
 
-    Returns:
-        Shape ``(B, K)`` float64.
-
     Example:
         >>> returns = torch.tensor([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]).double()
         >>> means, visits = state_means(returns, torch.tensor([[7, 8, 5], [7, 9, 5]]), group_size=2)
@@ -50,7 +44,7 @@ def state_value_advantages(returns: Tensor, means: Tensor, visits: Tensor, gamma
     return segment_differences(-surprises, starts, turn_mask) / scales
 
 
-class StateValues(CreditOperator, reads="judged rewards states turn turn_rewards", writes="advantages"):
+class StateValues(TurnCredit, reads="judged rewards states turn turn_rewards"):
     """Give every token of a turn :func:`state_value_advantages`. Put it where ``GRPO`` would stand.
 
     It is the value part of G2PO (Wang et al., 2026, arXiv:2606.22995) and MileGPO (arXiv:2608.19803), a reconstruction
@@ -67,15 +61,8 @@ class StateValues(CreditOperator, reads="judged rewards states turn turn_rewards
             raise ValueError(f"StateValues expects gamma in (0, 1], got {gamma}. 1 discounts nothing.")
         self.gamma = gamma
 
-    def assign(self, rollout: Rollout) -> Metrics:
-        """Replace the advantages; log their size, and the share of turns whose state the group has met again."""
-        table = turn_reward_table(rollout.turn_rewards, rollout.judged_rewards, rollout.turn)
+    def credit_turns(self, rollout: Rollout, table: Tensor) -> Tensor:
+        """Return the advantage of each turn, shape ``(B, K)``."""
         returns = discounted_returns(table, self.gamma)
         means, visits = state_means(returns, rollout.states, rollout.group_size)
-        advantages = state_value_advantages(returns, means, visits, self.gamma)
-        rollout.advantages, metrics = spread_turn_credit(advantages, table, rollout.turn)
-        return {**metrics, "shared_fraction": masked_mean((visits > 1).float(), ~table.isnan())}
-
-    def bound(self, limit: float, group_size: int) -> float:
-        """Rewards of turns may be any numbers that add up; a single episode is compared with itself."""
-        return math.inf if group_size > 1 else 0.0
+        return state_value_advantages(returns, means, visits, self.gamma)

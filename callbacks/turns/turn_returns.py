@@ -1,27 +1,21 @@
 """TurnReturns: a turn is worth what is earned from it on, above the others of the group."""
 
-import math
 from typing import Literal, get_args
 
 from torch import Tensor
 
-from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.turn_credit import TurnCredit
 from rlcredit.formulas.groups import leave_one_out_deviations
 from rlcredit.formulas.parameter_choices import require_choice
-from rlcredit.formulas.turn_returns import (
-    discounted_returns,
-    leave_one_out_turns,
-    spread_turn_credit,
-    turn_reward_table,
-)
+from rlcredit.formulas.turn_returns import discounted_returns, leave_one_out_turns
 
 TurnBaseline = Literal["whole", "turn"]
 """Others' returns of their whole episodes, or from the same turn on."""
 
 
 def turn_return_advantages(returns: Tensor, group_size: int, baseline: TurnBaseline) -> Tensor:
-    r"""Subtract the mean return of the group's other episodes from the return that follows each turn.
+    r"""Subtract the mean return of the group's other episodes from the return that follows each turn, ``(B, K)``.
 
     .. math:: A_{i,k} = G_{i,k} - b_{i,k}, \qquad G_{i,k} = \sum_{l \ge k} \gamma^{l-k} r_{i,l}, \qquad
         b_{i,k} = \frac{1}{G-1} \sum_{j \ne i} G_{j,0} \quad\text{or}\quad
@@ -37,26 +31,20 @@ def turn_return_advantages(returns: Tensor, group_size: int, baseline: TurnBasel
         group_size: Episodes per prompt, G.
         baseline: First or second baseline; the first where no other episode of the group has the turn.
 
-    Returns:
-        Shape ``(B, K)`` float64; zero without a verdict, and where the group has no other.
-
     Example:
         >>> import torch
         >>> returns = torch.tensor([[2.0, 1.0], [1.0, 0.0], [0.0, torch.nan]]).double()
         >>> turn_return_advantages(returns, group_size=3, baseline="whole").tolist()
-        [[1.5, 0.5], [0.0, -1.0], [-1.5, 0.0]]
+        [[1.5, 0.5], [0.0, -1.0], [-1.5, nan]]
         >>> turn_return_advantages(returns, group_size=3, baseline="turn").tolist()
-        [[1.5, 1.0], [0.0, -1.0], [-1.5, 0.0]]
+        [[1.5, 1.0], [0.0, -1.0], [-1.5, nan]]
 
     """
     whole = leave_one_out_deviations(returns[:, 0], group_size).view(-1, 1) + (returns - returns[:, :1])
-    if baseline == "whole":
-        visits = (~returns[:, 0].isnan()).view(-1, group_size).sum(-1).repeat_interleave(group_size)
-        return whole.where(~returns.isnan() & (visits > 1)[:, None], 0)
-    return leave_one_out_turns(returns, group_size, lone_values=whole)
+    return whole if baseline == "whole" else leave_one_out_turns(returns, group_size, lone_values=whole)
 
 
-class TurnReturns(CreditOperator, reads="judged rewards turn turn_rewards", writes="advantages"):
+class TurnReturns(TurnCredit):
     """Give every token of a turn :func:`turn_return_advantages`. Put it where ``RLOO`` would stand.
 
     It is ``RLOO`` on episodes of one turn, and with ``gamma=1`` and ``whole`` wherever only the last turn is rewarded.
@@ -75,14 +63,7 @@ class TurnReturns(CreditOperator, reads="judged rewards turn turn_rewards", writ
         self.gamma = gamma
         self.baseline: TurnBaseline = require_choice("TurnReturns", "baseline", baseline, get_args(TurnBaseline))
 
-    def assign(self, rollout: Rollout) -> Metrics:
-        """Replace the advantages; log their size, and how far they vary inside an episode."""
-        table = turn_reward_table(rollout.turn_rewards, rollout.judged_rewards, rollout.turn)
+    def credit_turns(self, rollout: Rollout, table: Tensor) -> Tensor:
+        """Return the advantage of each turn, shape ``(B, K)``."""
         returns = discounted_returns(table, self.gamma)
-        advantages = turn_return_advantages(returns, rollout.group_size, self.baseline)
-        rollout.advantages, metrics = spread_turn_credit(advantages, table, rollout.turn)
-        return metrics
-
-    def bound(self, limit: float, group_size: int) -> float:
-        """Rewards of turns may be any numbers that add up; a single episode has no others."""
-        return math.inf if group_size > 1 else 0.0
+        return turn_return_advantages(returns, rollout.group_size, self.baseline)

@@ -1,7 +1,5 @@
 """Uncertain turns: only the turns at which the policy was least sure receive credit."""
 
-import torch
-
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.masked import masked_mean, masked_topk
@@ -28,15 +26,13 @@ class UncertainTurns(
         self.share = share
 
     def assign(self, rollout: Rollout) -> Metrics:
-        """Mask; log the share of turns kept, and of tokens."""
+        """Mask; log the share of turns kept."""
         turn, width, entropy = rollout.turn, rollout.mask.shape[1], rollout.entropy
         turn_mask = mark_turns(turn, width) & rollout.judged[:, None]
-        means = sum_turns(entropy, turn, width) / sum_turns(torch.ones_like(entropy), turn, width)
+        means = sum_turns(entropy, turn, width) / sum_turns(rollout.mask.float(), turn, width)
         selection = masked_topk(means, turn_mask, self.share).float()
-        token_selection = spread_turns(selection, turn)
-        rollout.advantages = rollout.advantages.where(token_selection > 0, 0)
-        token_fraction = masked_mean(token_selection, rollout.judged_mask)
-        return {"kept_turn_fraction": masked_mean(selection, turn_mask), "kept_fraction": token_fraction}
+        rollout.advantages = rollout.advantages.where(spread_turns(selection, turn) > 0, 0)
+        return {"kept_turn_fraction": masked_mean(selection, turn_mask)}
 
     def bound(self, limit: float, group_size: int) -> float:
         """Nothing grows."""

@@ -1,6 +1,6 @@
 """Within turns: a token operator says where in a turn credit lies, and leaves how much the turn has."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
@@ -10,24 +10,18 @@ from rlcredit.formulas.groups import ROUNDING_ERROR
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.turns import spread_turns, sum_turns
 
-if TYPE_CHECKING:
-    from lightning.pytorch import LightningModule, Trainer
-
 
 def within_turn_credit(credit: Tensor, old_credit: Tensor, turn: Tensor) -> Tensor:
     r"""Scale credit such that the tokens of every turn have the sum, and so the mean, that they had before.
 
     .. math:: A_t \leftarrow A'_t\, \frac{\sum_{s \in k(t)} A_s}{\sum_{s \in k(t)} A'_s}
 
-    A turn whose two sums are not of one sign, as after a mask that erases it, stays as it was.
+    A turn whose two sums are not of one sign, as after a mask that erases it, stays as it was. Shape ``(B, T)``.
 
     Args:
         credit: Credit A' that an operator has made of the old, shape ``(B, T)``.
         old_credit: Credit A before that, shape ``(B, T)``.
         turn: Number of the turn of each sampled token, -1 elsewhere, shape ``(B, T)``.
-
-    Returns:
-        Shape ``(B, T)``.
 
     Example:
         >>> import torch
@@ -58,10 +52,8 @@ class WithinTurns(CreditOperator, reads="advantages turn", writes="advantages", 
     def __init__(self, operator: CreditOperator) -> None:
         super().__init__()
         if operator.writes != {"advantages"} or "advantages" not in operator.reads:
-            raise ValueError(
-                f"WithinTurns expects an operator that reads advantages and writes nothing else, as GTPO, got "
-                f"{type(operator).__name__}. List it by itself."
-            )
+            name = type(operator).__name__
+            raise ValueError(f"WithinTurns expects an operator that edits advantages alone, got {name}. List it alone.")
         self.operator = operator
         self.reads, self.costly, self.rewards = operator.reads | {"turn"}, operator.costly, operator.rewards
         self.state = ("operator_state",) if operator.state else ()
@@ -81,10 +73,9 @@ class WithinTurns(CreditOperator, reads="advantages turn", writes="advantages", 
         for name, value in state.items():
             setattr(self.operator, name, value)
 
-    def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
+    def setup(self, *args: Any, **kwargs: Any) -> None:
         """Let the operator learn of the run what it needs."""
-        super().setup(trainer, pl_module, stage)
-        self.operator.setup(trainer, pl_module, stage)
+        self.operator.setup(*args, **kwargs)
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Run the operator and scale; log its metrics, and the share of tokens whose credit has changed."""
@@ -94,7 +85,3 @@ class WithinTurns(CreditOperator, reads="advantages turn", writes="advantages", 
         rollout.advantages = within_turn_credit(rollout.advantages, old_credit, rollout.turn)
         changes = rollout.advantages != old_credit
         return {**metrics, "changed_fraction": masked_mean(changes.float(), rollout.mask)}
-
-    def notice(self, limit: float, group_size: int) -> str | None:
-        """Return why the operator cannot have an effect, if so."""
-        return self.operator.notice(limit, group_size)

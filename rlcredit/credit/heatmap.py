@@ -165,25 +165,33 @@ def colour_scale(values: Tensor) -> float:
 
 
 def list_alternatives(rollout: Rollout, row: int) -> dict[int, list[tuple[str, float, float]]]:
-    """Return text, probability and credit of the tokens that have credit without being sampled, by place."""
+    """Return text, probability and credit of the tokens that have credit without being sampled, by sampled token."""
     entries: dict[int, list[tuple[str, float, float]]] = {}
     if rollout.alternatives is not None:
         options = rollout.alternatives.keep(rollout.alternatives.rows == row)
         tokens, weights = options.tokens, options.weights.tolist()
         texts = rollout.lookahead.decode_tokens(tokens) if rollout.lookahead else map(str, tokens.tolist())
-        numbers = zip(options.places.tolist(), texts, options.logprobs.exp().tolist(), weights, strict=True)
+        numbers = zip(
+            _number_tokens(rollout, row, options.places), texts, options.logprobs.exp().tolist(), weights, strict=True
+        )
         for place, text, probability, weight in numbers:
             entries.setdefault(place, []).append((text, round(probability, 4), round(weight, 4)))
     return entries
 
 
 def list_continuations(rollout: Rollout, row: int) -> dict[int, list[tuple[int, float]]]:
-    """Return length and mean credit of the continuations that leave a completion, by place."""
+    """Return length and mean credit of the continuations that leave a completion, by sampled token."""
     entries: dict[int, list[tuple[int, float]]] = {}
     if rollout.continuations is not None:
         branches = rollout.continuations.keep(rollout.continuations.rows == row)
         credit = masked_mean(branches.credit, branches.mask, dim=-1)
         lengths = branches.mask.sum(-1).tolist()
-        for place, length, mean in zip(branches.places.tolist(), lengths, credit.tolist(), strict=True):
+        places = _number_tokens(rollout, row, branches.places)
+        for place, length, mean in zip(places, lengths, credit.tolist(), strict=True):
             entries.setdefault(place, []).append((length, round(mean, 4)))
     return entries
+
+
+def _number_tokens(rollout: Rollout, row: int, places: Tensor) -> list[int]:
+    """Return the number of each place among the sampled tokens of its row."""
+    return (rollout.mask[row].cumsum(0) - 1)[places].tolist()

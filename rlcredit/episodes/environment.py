@@ -27,7 +27,7 @@ class Turn(NamedTuple):
 
 
 class Environment:
-    """An environment; one of your own is any class with ``reset`` and ``step``, and need not inherit from this one.
+    """An environment; one of your own inherits from this class and has ``reset`` and ``step``.
 
     One object lives through one episode. What it says follows from the example and the actions alone: a run that was
     interrupted makes it again by replay. ``step`` may be asynchronous; then all rows of a rollout are awaited together.

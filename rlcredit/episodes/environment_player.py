@@ -20,7 +20,7 @@ PlayRequests = Callable[[Any, Sequence[str]], Iterator[tuple[int, Reply]]]
 
 
 def make_player(content: bytes, folder: str) -> PlayRequests:
-    """Return what plays episodes of an environment; made before the process is locked.
+    """Return the player of an environment's episodes, made before the process is locked.
 
     Args:
         content: Environment and an example of an episode, pickled; it is played once, for what is imported late.
@@ -91,8 +91,12 @@ def unpack_turn(reply: Reply, name: str) -> Turn | TurnError:
         return TurnError(reply.fault)
     if len(reply.values) < 2:
         return TurnError(f"{name}: {reply.fault}.")
-    reward, done, *characters = reply.values
+    reward, is_done, *characters = reply.values
     try:
-        return read_turn(Turn("".join(chr(int(character or 0)) for character in characters), reward, done == 1), name)
+        return read_turn(
+            Turn("".join(chr(int(character or 0)) for character in characters), reward, is_done == 1), name
+        )
+    except TurnError as error:
+        return error
     except (ValueError, OverflowError):
         return TurnError(f"{name}: {FORGED_FAULT}.")

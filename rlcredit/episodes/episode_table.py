@@ -18,7 +18,7 @@ from rlcredit.config.error_messages import describe_exception
 from rlcredit.decoding.background_coroutine import BackgroundCoroutine
 from rlcredit.episodes.environment import Environment, Turn
 from rlcredit.episodes.observation_format import TurnFormat
-from rlcredit.episodes.turn_values import TurnError, read_turn
+from rlcredit.episodes.turn_values import TurnError, read_opening, read_turn
 
 if TYPE_CHECKING:
     from rlcredit.tasks.example import Example
@@ -207,13 +207,12 @@ def open_episode(environment: Environment, example: "Example") -> Episode:
     """Return an episode that has begun: a copy of an environment, reset; what goes wrong is its fault."""
     own_environment = environment.copy()
     episode = Episode(own_environment, [example.text])
-    text = _call_environment(lambda: own_environment.reset(example), type(environment).__name__, "reset")
+    name = type(environment).__name__
+    text = _call_environment(lambda: read_opening(own_environment.reset(example), name), name, "reset")
     if isinstance(text, TurnError):
         episode.fault = str(text)
-    elif isinstance(text, str):
-        episode.observations, episode.opening = [text], text
     elif text is not None:
-        episode.fault = f"{type(environment).__name__}.reset returned {text!r:.80}. Return a text, or None."
+        episode.observations, episode.opening = [text], text
     return episode
 
 
@@ -240,9 +239,15 @@ def step_environments(episodes: Sequence[Episode], name: str) -> list[Turn | Tur
 
 
 async def _await_together(answers: Sequence[Any], name: str) -> list[Any]:
-    """Return what several environments answer, or what was raised."""
-    results = await asyncio.gather(*answers, return_exceptions=True)
-    return [_describe_failure(result, name, "step") if isinstance(result, Exception) else result for result in results]
+    """Return what several environments answer, or what is wrong."""
+
+    async def await_answer(answer: Any) -> Any:
+        try:
+            return await answer
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (an environment is a program of others)
+            return _describe_failure(error, name, "step")
+
+    return await asyncio.gather(*map(await_answer, answers))
 
 
 def _call_environment(call: Callable[[], Any], name: str, method: str) -> Any:
@@ -259,6 +264,8 @@ def _call_environment(call: Callable[[], Any], name: str, method: str) -> Any:
 
 
 def _describe_failure(error: BaseException, name: str, method: str) -> TurnError:
+    if isinstance(error, TurnError):
+        return error
     return TurnError(f"{name}.{method} raised {describe_exception(error)}")
 
 

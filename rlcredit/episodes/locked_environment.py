@@ -6,7 +6,7 @@ import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from rlcredit.episodes.environment import Environment, Turn
 from rlcredit.episodes.environment_player import make_player, unpack_turn
@@ -50,6 +50,13 @@ class PendingTurn:
     example: SimpleNamespace
     actions: list[str]
     answer: Turn | TurnError | None = None
+
+    def read_answer(self) -> Turn:
+        """Return the answer, or raise why there is none."""
+        if isinstance(self.answer, Turn):
+            return self.answer
+        assert self.answer is not None
+        raise self.answer
 
 
 class EnvironmentWorkers:
@@ -125,20 +132,30 @@ class LockedEnvironment(Environment):
         self.example: SimpleNamespace = SimpleNamespace()
         self.actions: list[str] = []
 
-    def reset(self, example: "Example") -> Any:
-        """Begin an episode; what is wrong is returned, in the words of who was asked."""
+    def reset(self, example: "Example") -> str | None:
+        """Begin an episode.
+
+        Raises:
+            TurnError: with what is wrong.
+
+        """
         # No `Example`: to unpickle it, a locked process would import all tasks.
         self.example, self.actions = SimpleNamespace(**example._asdict(), text=example.text), []
         turn = PendingTurn(self.example, [])
         self.workers.play([turn])
-        return turn.answer.text or None if isinstance(turn.answer, Turn) else turn.answer
+        return turn.read_answer().text or None
 
-    async def step(self, action: str) -> Any:
-        """Answer an action; what is wrong is returned, in the words of who was asked."""
+    async def step(self, action: str) -> Turn:
+        """Answer an action.
+
+        Raises:
+            TurnError: with what is wrong.
+
+        """
         self.actions.append(action)
         turn = PendingTurn(self.example, list(self.actions))
         await self.workers.play_together(turn)
-        return turn.answer
+        return turn.read_answer()
 
     def copy(self) -> Self:
         """Return an environment in the same state, with the same processes."""

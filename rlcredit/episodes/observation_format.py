@@ -40,14 +40,14 @@ class LineTurns:
 
     def has_ended(self, tokens: Sequence[int]) -> bool:
         """Whether a turn ends with the last of its tokens."""
-        last = tokens[-1]
-        if last in self.stops:
+        token = tokens[-1]
+        if token in self.stops:
             return True
-        if last not in self.closing:
-            text = self.tokenizer.decode([last])
-            self.closing[last] = self.turn_end[-1] in text or "\ufffd" in text  # or a part of a character
+        if token not in self.closing:
+            text = self.tokenizer.decode([token])
+            self.closing[token] = self.turn_end[-1] in text or "\ufffd" in text  # or a part of a character
         # A token is at least a byte.
-        return self.closing[last] and self.turn_end in self.tokenizer.decode(tokens[-len(self.turn_end.encode()) :])
+        return self.closing[token] and self.turn_end in self.tokenizer.decode(tokens[-len(self.turn_end.encode()) :])
 
     def find_action(self, tokens: Sequence[int]) -> str:
         """Return the text of a turn without what ends it."""
@@ -95,8 +95,8 @@ class ChatTurns:
 
     def find_action(self, tokens: Sequence[int]) -> str:
         """Return the text of a turn without stop token and thinking; nothing if it ends while it thinks."""
-        said = tokens[: -1 if self.has_ended(tokens) else None]
-        return drop_thinking(self.mark + self.tokenizer.decode(said, skip_special_tokens=True)).lstrip("\n")
+        text = self.tokenizer.decode(tokens[: -1 if self.has_ended(tokens) else None], skip_special_tokens=True)
+        return drop_thinking(self.mark + text).lstrip("\n")
 
     def encode_observation(self, text: str, is_cut: bool = False) -> list[int]:
         """Return the tokens that stand between two turns of the policy.
@@ -106,10 +106,10 @@ class ChatTurns:
             is_cut: Whether the turn before has no stop token; it is then part of what follows.
 
         """
-        written = self._render_turns(self.turns, text)
+        conversation = self._render_turns(self.turns, text)
         _, answer, _ = CONVERSATION_MARKS
-        start = written.index(answer) + len(answer) + (0 if is_cut else self.end_width)
-        return self.tokenizer.encode(written[start:], add_special_tokens=False)
+        start = conversation.index(answer) + len(answer) + (0 if is_cut else self.end_width)
+        return self.tokenizer.encode(conversation[start:], add_special_tokens=False)
 
     def _render_turns(self, turns: Conversation, observation: str) -> str:
         """Return a conversation whose last turn is an observation as text."""
@@ -122,11 +122,11 @@ class ChatTurns:
         stop_texts = self.tokenizer.convert_ids_to_tokens(sorted(self.stops))
         for turns in self._propose_conversations():
             try:
-                written = self._render_turns(turns, observation)
+                conversation = self._render_turns(turns, observation)
             except PromptError:
                 continue
-            _, is_answered, rest = written.partition(answer)
-            gap, is_observed, _ = rest.partition(observation)
+            _, is_answered, continuation = conversation.partition(answer)
+            gap, is_observed, _ = continuation.partition(observation)
             if is_answered and is_observed:
                 ends = [gap.index(stop) + len(stop) for stop in stop_texts if stop in gap]
                 return turns, min(ends, default=0)

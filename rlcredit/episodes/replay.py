@@ -31,9 +31,9 @@ def refuse_changing_environment(environment: Environment, example: "Example") ->
 
     """
     name = type(environment).__name__
+    if fault := open_episode(environment, example).fault:
+        raise ValueError(f"data.environment: {fault}")
     plays = [play_actions(environment, example) for _ in range(2)]
-    if plays[0][0].startswith(f"{name}.reset "):
-        raise ValueError(f"data.environment: {plays[0][0]}")
     for once, again in zip(*plays, strict=False):
         if once != again:
             raise ValueError(

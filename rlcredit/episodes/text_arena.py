@@ -62,11 +62,11 @@ class TextArena(Environment):
     def step(self, action: str) -> Turn:
         """Answer an action."""
         with self._use_generator():
-            done, _ = self.game.step(action=action)
-        return Turn(self._read_news(), self.game.state.rewards[0] if done else None, done)
+            is_done, _ = self.game.step(action=action)
+        return Turn(self._read_news(), self.game.state.rewards[0] if is_done else None, is_done)
 
     def _read_news(self) -> str:
-        """Return what the game has said since the last action; the wrappers of games repeat all of it."""
+        """Return the messages of the game since the last action; its wrappers would repeat all of them."""
         news = self.game.state.get_current_player_observation()
         return "\n".join(text for sender, text, _ in news if sender < 0).strip()
 

@@ -104,7 +104,7 @@ class ToolEnvironment(Environment):
         return Turn("\n".join(results), await self._measure_gain(), is_done)
 
     async def _call_tool(self, call: str) -> str:
-        """Return what a tool returns, or what is wrong, as TRL tells it."""
+        """Return the result of a call, or its error as TRL tells it."""
         methods = self._list_methods()
         try:
             if self.plain:
@@ -116,11 +116,11 @@ class ToolEnvironment(Environment):
                     raise ValueError(f"Tool {name} not found. There are: {', '.join(methods)}.")
                 result = methods[name](**arguments)
             return str(await result if inspect.isawaitable(result) else result)
-        except Exception as error:  # noqa: BLE001  (an action may make a tool raise anything)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (an action may make a tool raise anything)
             return str({"error": str(error)})
 
     async def _measure_gain(self) -> float | None:
-        """Return what the reward has risen by; None if the object gives none."""
+        """Return the rise of the reward since the last turn; None if the object gives none."""
         if not hasattr(self.item, "get_reward"):
             return None
         reward = self.item.get_reward()

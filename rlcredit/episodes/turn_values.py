@@ -12,7 +12,7 @@ class TurnError(ValueError):
 
 
 def read_turn(value: Any, name: str) -> Turn:
-    """Return what an environment answered, checked; numbers of numpy become Python's.
+    """Return an answer of ``step``, checked; numbers of numpy become Python's.
 
     Args:
         value: Whatever ``step`` has returned.
@@ -32,19 +32,19 @@ def read_turn(value: Any, name: str) -> Turn:
     """
     if not isinstance(value, Turn):
         raise TurnError(f"{name}.step returned {value!r:.80}. Return Turn(text, reward, done).")
-    text, reward, done = value
+    text, reward, is_done = value
     if not isinstance(text, str):
         raise TurnError(f"{name}.step returned the text {text!r:.80}. Return a str, empty where there is none.")
     is_number = isinstance(reward, Real) and not isinstance(reward, bool)
     if reward is not None and not (is_number and isfinite(reward)):
         raise TurnError(f"{name}.step returned the reward {reward!r:.80}. Return a finite number, or None for none.")
-    if done not in (True, False):
-        raise TurnError(f"{name}.step returned done={done!r:.80}. Return True or False.")
-    return Turn(text, None if reward is None else float(reward), bool(done))
+    if is_done not in (True, False):
+        raise TurnError(f"{name}.step returned done={is_done!r:.80}. Return True or False.")
+    return Turn(text, None if reward is None else float(reward), bool(is_done))
 
 
 def read_opening(value: Any, name: str) -> str | None:
-    """Return what ``reset`` of an environment returned, checked.
+    """Return an answer of ``reset``, checked.
 
     Raises:
         TurnError: it is neither a text nor None.

@@ -8,15 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.groups import (
-    ROUNDING_ERROR,
-    group_deviations,
-    group_std,
-    judged_counts,
-    leave_one_out_deviations,
-)
-from rlcredit.formulas.masked import masked_mean, masked_var
-from rlcredit.formulas.turns import count_turns, spread_turns
+from rlcredit.formulas.groups import group_deviations, group_std, judged_counts, leave_one_out_deviations
+from rlcredit.formulas.turns import count_turns
 
 
 def turn_reward_table(turn_rewards: Tensor, rewards: Tensor, turn: Tensor) -> Tensor:
@@ -43,13 +36,7 @@ def turn_reward_table(turn_rewards: Tensor, rewards: Tensor, turn: Tensor) -> Te
 
 
 def discounted_returns(table: Tensor, gamma: float) -> Tensor:
-    r"""Return the table of what turns and those behind them have earned, :math:`\sum_{l \ge k} \gamma^{l-k} r_l`.
-
-    Example:
-        >>> discounted_returns(torch.tensor([[1.0, 0.0, 4.0], [0.0, 2.0, torch.nan]]), gamma=0.5).tolist()
-        [[2.0, 2.0, 4.0], [1.0, 2.0, nan]]
-
-    """
+    r"""Return the table of what turns and those behind them have earned, :math:`\sum_{l \ge k} \gamma^{l-k} r_l`."""
     returns, following = torch.empty_like(table), table.new_zeros(len(table))
     for place in reversed(range(table.shape[1])):
         following = table[:, place].nan_to_num() + gamma * following
@@ -64,13 +51,7 @@ def centred_values(values: Tensor, group_size: int, normalize_std: bool = False)
 
 
 def compare_turns(compare: Callable[[Tensor, int], Tensor], table: Tensor, group_size: int) -> Tensor:
-    """Apply a function of values and group size to the turns of one number of each group; ``(B, K)``.
-
-    Example:
-        >>> compare_turns(centred_values, torch.tensor([[3.0, 2.0], [1.0, torch.nan]]).double(), group_size=2).tolist()
-        [[1.0, 0.0], [-1.0, 0.0]]
-
-    """
+    """Apply a function of values and group size to the turns of one number of each group, shape ``(B, K)``."""
     turns = table.shape[1]
     columns = table.view(-1, group_size, turns).transpose(1, 2).flatten()
     return compare(columns, group_size).view(-1, turns, group_size).transpose(1, 2).reshape_as(table)
@@ -82,21 +63,13 @@ def leave_one_out_turns(table: Tensor, group_size: int, lone_values: Tensor) -> 
     Args:
         table: Value of each turn.
         group_size: Episodes per prompt, G.
-        lone_values: What a turn gets that no other episode of the group has, shape ``(B, K)``.
-
-    Returns:
-        Shape ``(B, K)``; zero where the table is NaN, and where the group has no other episode.
-
-    Example:
-        >>> table = torch.tensor([[3.0, 2.0], [1.0, torch.nan]]).double()
-        >>> leave_one_out_turns(table, group_size=2, lone_values=table).tolist()
-        [[2.0, 2.0], [-2.0, 0.0]]
+        lone_values: What a turn gets that no other episode of the group has, NaN where there is no turn or verdict,
+            shape ``(B, K)`` like the result.
 
     """
     deviations = compare_turns(leave_one_out_deviations, table, group_size)
     visits = compare_turns(lambda values, size: judged_counts(values, size).expand(-1, size), table, group_size)
-    has_companions = ~table.isnan() & (visits[:, :1] > 1)  # every episode has a turn zero
-    return deviations.where(visits > 1, lone_values).where(has_companions, 0)
+    return deviations.where((visits > 1) & ~table.isnan(), lone_values)
 
 
 def state_means(table: Tensor, states: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
@@ -121,22 +94,3 @@ def state_means(table: Tensor, states: Tensor, group_size: int) -> tuple[Tensor,
     means = torch.zeros_like(counts).index_add(0, numbers, table[turn_mask]) / counts
     blank = torch.full_like(table, torch.nan)
     return blank.masked_scatter(turn_mask, means[numbers]), blank.masked_scatter(turn_mask, counts[numbers])
-
-
-def spread_turn_credit(advantages: Tensor, table: Tensor, turn: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the advantage of every token, ``(B, T)`` float32, and what is logged of those of turns.
-
-    Args:
-        advantages: Advantage of each turn, shape ``(B, K)``; what is smaller than rounding is zero.
-        table: Any table of the episodes, which says where there are turns.
-        turn: Number of the turn of each sampled token, -1 elsewhere, shape ``(B, T)``.
-
-    """
-    turn_mask = ~table.isnan()
-    credit = advantages.where(turn_mask & (advantages.abs() > ROUNDING_ERROR), 0)
-    distances = credit - masked_mean(credit, turn_mask, dim=-1, keepdim=True)
-    return spread_turns(credit.float(), turn), {
-        "advantage_max": credit.abs().max(),
-        "deviation_within": masked_var(distances, turn_mask).sqrt(),
-        "turns": turn_mask.sum() / turn_mask.any(-1).sum().clamp(min=1),
-    }

@@ -190,7 +190,7 @@ class Oracle:
 
     def _judge_continuations(self, rollout: Rollout, continuations: Continuations) -> Tensor:
         """Return one for right, zero for wrong, NaN where the verifier could not tell, shape ``(N,)`` float64."""
-        answers = continuations.join_prefixes(rollout.completion_ids)
+        answers = continuations.join_prefixes(rollout.completion_ids, rollout.mask)
         verdicts = self._judge_answers(rollout, continuations.rows.tolist(), *answers)
         return verdict_mask(verdicts, Verdict.RIGHT).double().where(judged_mask(verdicts), torch.nan)
 

@@ -44,7 +44,7 @@ class CompletionTable(Callback):
         rows = range(0, len(rollout.mask), max(1, len(rollout.mask) // self.rows))
         for row in rows[: self.rows]:
             credit = rollout.advantages[row][rollout.mask[row]].tolist()
-            prompt = rollout.prompt_ids[row]
+            texts, prompt = rollout.list_texts(row), rollout.prompt_ids[row]
             prompt = prompt[policy.prompt_mask(prompt)]
             source = rollout.sources[row // rollout.group_size][1]
             yield {
@@ -54,8 +54,8 @@ class CompletionTable(Callback):
                 "completion": "".join(rollout.tokens[row]),
                 "verdict": name_verdict(rollout, row),
                 "reward": rollout.rewards[row].item(),
-                "credit": " ".join(f"{piece}[{a:+.2f}]" for piece, a in zip(rollout.tokens[row], credit, strict=True)),
-                "tokens": rollout.tokens[row],
+                "credit": " ".join(f"{piece}[{a:+.2f}]" for piece, a in zip(texts, credit, strict=True)),
+                "tokens": texts,
                 "advantages": [round(advantage, 6) for advantage in credit],
             }
 

@@ -31,7 +31,7 @@ THINKING_TAGS = {
 """Tags around a model's thinking, as chat templates of 2025 and 2026 write them."""
 
 
-LINE_END = "\n"
+DEFAULT_TURN_END = "\n"
 """Text that ends a turn in raw text, if no other is named."""
 
 
@@ -60,7 +60,7 @@ class PromptFormat:
 
     chat: bool = True
     thinking: bool | None = None
-    turn_end: str = LINE_END
+    turn_end: str = DEFAULT_TURN_END
 
     def __post_init__(self) -> None:
         """Refuse a template option if no template is used, and an option of raw text if one is."""
@@ -68,7 +68,7 @@ class PromptFormat:
             raise ValueError(
                 "model.policy.prompt.thinking is an option of chat templates, and chat is false. Drop one."
             )
-        if self.turn_end != LINE_END and self.chat:
+        if self.turn_end != DEFAULT_TURN_END and self.chat:
             raise ValueError("model.policy.prompt.turn_end is an option of raw text, and chat is true. Drop one.")
         if not self.turn_end:
             raise ValueError("model.policy.prompt.turn_end is empty. Name the text that ends a turn, as a line break.")
@@ -167,8 +167,9 @@ class PromptFormat:
 
         """
         conversations = [parse_conversation("4 + 3 =")]
-        bare_texts = self.render_conversations(tokenizer, conversations, ())
-        if tools and self.render_conversations(tokenizer, conversations, tools) == bare_texts:
+        if tools and self.render_conversations(tokenizer, conversations, tools) == self.render_conversations(
+            tokenizer, conversations, ()
+        ):
             writer = f"the chat template of {tokenizer.name_or_path}" if self.chat else "raw text"
             names = ", ".join(tool["function"]["name"] for tool in tools)
             raise PromptError(

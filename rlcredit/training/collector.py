@@ -202,7 +202,7 @@ class RolloutCollector:
 
     def encode(self, prompts: PromptBatch) -> Tensor:
         """Return the prompts as tokens, left-padded, shape ``(P, L)``."""
-        prompt_ids = self.policy.encode_questions(prompts.questions).to(self.policy.device)
+        prompt_ids = self.policy.encode_questions(prompts.questions, prompts.tools).to(self.policy.device)
         if self.trainer.training:
             # Padding is part of the arithmetic: all processes pad to one width, as a single one would. In validation
             # the processes may have different numbers of batches, and one would wait for ever.

@@ -1,19 +1,10 @@
 """A calculator as a tool, for questions with numbers."""
 
 import ast
-import operator
+from operator import add, mul, sub, truediv
 from typing import Any
 
-NUMBER_OPERATIONS = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-}
+NUMBER_OPERATIONS = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
 """Operations that the calculator knows; powers, which can take forever, are not among them."""
 
 
@@ -27,7 +18,7 @@ class Calculator:
         """Calculate an arithmetic expression.
 
         Args:
-            expression: Numbers, + - * / // % and parentheses, as in "(3 + 4) * 2.5".
+            expression: Numbers, + - * / and parentheses, as in "(3 + 4) * 2.5".
 
         Returns:
             The value, or what is wrong with the expression.
@@ -35,22 +26,17 @@ class Calculator:
         """
         try:
             return f"{evaluate_node(ast.parse(expression.strip().replace(',', ''), mode='eval').body):.10g}"
-        except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
+        except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
             return f"error: {error}"
 
 
 def evaluate_node(node: ast.AST) -> float:
-    """Return the value of a node of an arithmetic expression.
-
-    Raises:
-        ValueError: it is none.
-
-    """
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return node.value
-    operation = NUMBER_OPERATIONS.get(type(getattr(node, "op", None)))
-    if operation and isinstance(node, ast.BinOp):
-        return operation(evaluate_node(node.left), evaluate_node(node.right))
-    if operation and isinstance(node, ast.UnaryOp):
-        return operation(evaluate_node(node.operand))
-    raise ValueError("only numbers, + - * / // % and parentheses are known")
+    """Return the value of a node of an arithmetic expression, or raise ``ValueError``."""
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -evaluate_node(operand)
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in NUMBER_OPERATIONS:
+            return NUMBER_OPERATIONS[type(operation)](evaluate_node(left), evaluate_node(right))
+    raise ValueError("only numbers, + - * / and parentheses are known")

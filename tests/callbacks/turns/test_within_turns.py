@@ -77,7 +77,7 @@ def test_a_stack_is_checked_as_if_the_operator_stood_there():
 
 @pytest.mark.parametrize("operator", [GRPO(), ExpectedGradient()])
 def test_an_operator_that_moves_no_credit_is_refused(operator):
-    with pytest.raises(ValueError, match=f"as GTPO, got {type(operator).__name__}. List it by itself"):
+    with pytest.raises(ValueError, match=f"edits advantages alone, got {type(operator).__name__}. List it alone"):
         WithinTurns(operator)
 
 

@@ -83,7 +83,7 @@ def test_a_server_plays_by_prefix(train, ahead, tmp_path):
     assert len({body["seed"] for body in fake.bodies}) == len(fake.bodies) >= 3 * 16 * 3
 
 
-@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
+@pytest.mark.filterwarnings("ignore:Be aware that when", "ignore:You.re resuming from a checkpoint")
 def test_a_continued_run_is_the_run_that_was_not_interrupted(train, tmp_path):
     whole, _ = train(steps=4)
     train(steps=2, enable_checkpointing=True)
