@@ -73,10 +73,10 @@ def replay_turns(table: EpisodeTable, turns: Sequence[Sequence[Sequence[int]]], 
     """
     for number in range(max(map(len, turns)) + 1):
         for episode, row_turns, state in zip(table.episodes, turns, states[:, number].tolist(), strict=True):
-            said = episode.observations[number:]
-            if len(row_turns) >= number and list(map(hash_observation, said)) != [state]:
+            texts = episode.observations[number:]
+            if len(row_turns) >= number and list(map(hash_observation, texts)) != [state]:
                 raise RunStopped(
-                    f"data.environment: {table.name} said {episode.fault or said!r:.80} before turn {number + 1} when "
+                    f"data.environment: {table.name} said {episode.fault or texts!r:.80} before turn {number + 1} when "
                     f"an episode was replayed, and something else when it was sampled. {REPLAY_REPAIR}"
                 )
         yield number

@@ -259,7 +259,7 @@ def test_continuations_that_are_trained_on_are_rests_of_episodes_with_gaps():
     ids, mask = continued.completion_ids, continued.mask
     assert mask[:, 0].all()
     assert (mask[:, 1:] & ~mask[:, :-1]).any(), "an environment has spoken"
-    joined, _ = continued.join_prefixes(rollout.completion_ids)
+    joined, _ = continued.join_prefixes(rollout.completion_ids, rollout.mask)
     for number in range(0, len(ids), 89):
         place = int(continued.places[number])
         for column in mask[number].nonzero().squeeze(-1).tolist():
