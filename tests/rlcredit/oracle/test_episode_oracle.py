@@ -319,3 +319,17 @@ def test_what_cannot_be_judged_counts_as_nothing_and_has_no_verdict():
     _, verdicts = oracle.continue_prefixes(rollout, torch.tensor([row]), torch.tensor([0]), 200)
     share = probability(A, B, 1.0) * probability(B, B, 1.0)  # in the first turn alone
     assert verdicts.isnan().double().mean().item() > 0.5 * share
+
+
+def test_an_environment_that_rows_wait_for_is_worth_the_same():
+    class Slow(Gates):
+        async def step(self, action):
+            return super().step(action)
+
+    rollout, oracle = play()
+    starts = find_turn_starts(rollout.turn)
+    rewards = oracle.outcomes(rollout, range(2 * GROUP), starts, 20)
+    slow_rollout, slow_oracle = play(Slow)
+    assert torch.equal(slow_rollout.completion_ids, rollout.completion_ids)
+    slow_rewards = slow_oracle.outcomes(slow_rollout, range(2 * GROUP), starts, 20)
+    assert torch.equal(slow_rewards.nan_to_num(9), rewards.nan_to_num(9))
