@@ -12,17 +12,16 @@ from itertools import count
 from typing import Any, ClassVar
 
 from rlcredit.episodes.games import Bisection, Corridor, RunningSum
-from rlcredit.episodes.games.corridor import DOOR_COLORS
+from rlcredit.episodes.games.corridor import KEY_COLORS
 from rlcredit.tasks.example import Example
 
 
 def choose_key(corridor: Corridor, rng: random.Random) -> str:
     """Return any key in a hall; at a door a wrong one so often that the episode succeeds as often with few doors."""
-    place = corridor.places[corridor.place]
-    right = corridor.keys.get(place)
-    if right and rng.random() < CORRIDOR_SUCCESS ** (1 / corridor.doors):
-        return right
-    return rng.choice([corridor.keys[color] for color in DOOR_COLORS if color != place])
+    color = corridor.colors.get(corridor.place)
+    if color and rng.random() < CORRIDOR_SUCCESS ** (1 / corridor.doors):
+        return color
+    return rng.choice([key for key in KEY_COLORS if key != color])
 
 
 CORRIDOR_SUCCESS = 0.06

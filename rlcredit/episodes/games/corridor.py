@@ -8,18 +8,17 @@ from rlcredit.episodes.environment import Environment, Turn
 if TYPE_CHECKING:
     from rlcredit.tasks.example import Example
 
-DOOR_COLORS: tuple[str, ...] = ("red", "blue", "gold", "green")
+KEY_COLORS = ("red", "blue", "gold", "green")
 
 
 class Corridor(Environment):
     """Walk through a corridor of halls and locked doors; a wrong key goes unnoticed until the end.
 
-    The first observation gives the numbers of places and of doors and the key of each colour, as in ``16 places 4
-    doors, red 2 blue 0 gold 3 green 1, 1 hall``, and ends with the first place. Every other observation is a place: its
-    number, and ``hall`` or the colour of a door. In a hall any action leads on. At a door a key is turned, 0 to 3, and
-    leads on, be it the right one or not; anything else is answered by ``no key`` and leaves the policy where it is. The
-    episode ends after as many turns as there are places. The reward is one if all places lie behind and every door was
-    opened by its key.
+    An observation is a place: its number and ``hall``, as in ``6 hall``, or the colour and number of a door and how many
+    doors there are: ``7 red 2 of 4``. The first one begins with the number of places: ``16 places, 1 hall``. In a hall
+    any action leads on. At a door a key is turned, ``red``, ``blue``, ``gold`` or ``green``, and leads on, be it the
+    right one or not; anything else is answered by ``no key`` and leads nowhere. The episode ends after as many turns as
+    there are places. The reward is one if all places lie behind and every door was opened by the key of its colour.
 
     Args:
         rho: Share of places that are doors, at least one: of turns that matter.
@@ -35,20 +34,25 @@ class Corridor(Environment):
     def reset(self, example: "Example") -> str:
         """Begin at the first place."""
         rng = random.Random(example.metadata["seed"])
-        self.keys = dict(zip(DOOR_COLORS, rng.sample("0123", 4), strict=True))
-        doors = set(rng.sample(range(self.length), self.doors))
-        self.places = [rng.choice(DOOR_COLORS) if place in doors else "hall" for place in range(self.length)]
+        doors = sorted(rng.sample(range(self.length), self.doors))
+        self.colors = {place: rng.choice(KEY_COLORS) for place in doors}
         self.place, self.turns, self.is_right = 0, 0, True
-        keys = " ".join(f"{color} {key}" for color, key in self.keys.items())
-        return f"{self.length} places {self.doors} doors, {keys}, 1 {self.places[0]}"
+        return f"{self.length} places, {self.describe_place()}"
 
     def step(self, action: str) -> Turn:
         """Turn a key, or walk through a hall."""
         self.turns += 1
-        key = self.keys.get(self.places[self.place])
-        is_legal = key is None or action.strip() in self.keys.values()
-        self.is_right &= key in (None, action.strip())
+        color, key = self.colors.get(self.place), action.strip()
+        is_legal = color is None or key in KEY_COLORS
+        self.is_right &= color in (None, key)
         self.place += is_legal
         if self.turns == self.length:
             return Turn("", float(self.is_right and self.place == self.length), done=True)
-        return Turn(f"{'' if is_legal else 'no key, '}{self.place + 1} {self.places[self.place]}", 0.0)
+        return Turn(f"{'' if is_legal else 'no key, '}{self.describe_place()}", 0.0)
+
+    def describe_place(self) -> str:
+        """Return the observation of a place."""
+        if self.place not in self.colors:
+            return f"{self.place + 1} hall"
+        number = list(self.colors).index(self.place) + 1
+        return f"{self.place + 1} {self.colors[self.place]} {number} of {self.doors}"

@@ -9,7 +9,7 @@ from rlcredit.episodes.games import Bisection, Calculator, Corridor, FrozenLake,
 from rlcredit.tasks.example import Example
 
 GAMES = {
-    Corridor: [*"0123", "what"],
+    Corridor: ["red", "blue", "gold", "what"],
     Bisection: ["0", "31", "62", "63", "-1", "٣"],
     RunningSum: ["3", " -12 ", "4 + 1", "9" * 5000],
     Mastermind: ["abc", "aab", "abcd", "x"],
@@ -68,31 +68,34 @@ def test_a_turn_takes_less_than_a_tenth_of_a_millisecond(game, actions):
 @pytest.mark.parametrize(("rho", "doors"), [(1, 16), (0.25, 4), (1 / 16, 1), (0.001, 1)])
 def test_rho_is_the_share_of_doors(rho, doors):
     environment, opening = begin(Corridor, rho=rho)
-    assert sum(place != "hall" for place in environment.places) == doors
-    assert opening.startswith(f"16 places {doors} doors, ")
+    places = [opening, *(turn.text for turn in play(environment, ["red"] * 16)[:-1])]
+    assert sum(f"of {doors}" in place for place in places) == doors
+    assert sum("hall" in place for place in places) == 16 - doors
 
 
 def test_a_wrong_key_is_noticed_at_the_end_alone():
+    openings, rewards = set(), []
     for wrong in (None, 0, 5, 15):
-        environment, _ = begin(Corridor, rho=1)
-        keys = [environment.keys[place] for place in environment.places]
+        environment, opening = begin(Corridor, rho=1)
+        keys = list(environment.colors.values())
         if wrong is not None:
-            keys[wrong] = "0123"[int(keys[wrong]) - 1]
+            keys[wrong] = "red" if keys[wrong] != "red" else "blue"
         turns = play(environment, keys)
-        assert [turn.text for turn in turns[:-1]] == [f"{n} {environment.places[n - 1]}" for n in range(2, 17)]
-        assert turns[-1].reward == float(wrong is None)
+        openings.add((opening, *(turn.text for turn in turns)))
+        rewards.append(turns[-1].reward)
+    assert len(openings) == 1
+    assert rewards == [1.0, 0.0, 0.0, 0.0]
 
 
 def test_an_action_that_is_no_key_costs_a_turn_at_a_door_and_nothing_in_a_hall():
-    environment, _ = begin(Corridor, rho=0.5, length=2)
-    environment.places = ["hall", "red"]
-    assert environment.step("sing").text == "2 red"
-    assert environment.copy().step(environment.keys["red"]).reward == 1.0
-    environment.places = ["red", "hall"]
-    environment.place = 0
-    environment.turns = 0
-    assert environment.step("sing").text == "no key, 1 red"
-    assert environment.step(environment.keys["red"]).reward == 0.0  # one place is left
+    environment, _ = begin(Corridor, length=3)
+    environment.colors = {1: "red"}
+    assert environment.step("sing").text == "2 red 1 of 1"
+    locked = environment.copy()
+    assert environment.step("red").text == "3 hall"
+    assert environment.step("").reward == 1.0
+    assert locked.step("sing").text == "no key, 2 red 1 of 1"
+    assert locked.step("red").reward == 0.0  # one place is left
 
 
 def test_halves_always_find_the_number_in_time():
