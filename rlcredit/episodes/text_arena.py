@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 def import_text_arena() -> ModuleType:
-    """Return the library of games.
-
-    Raises:
-        ValueError: it cannot be imported.
-
-    """
+    """Return the library of games, or say how to install it."""
     try:
         return importlib.import_module("textarena")
     except ImportError as error:
