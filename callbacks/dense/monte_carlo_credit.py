@@ -14,7 +14,6 @@ from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.segments import Cuts, segment_differences, segment_starts
 from rlcredit.formulas.uncertainty import token_odds
 
-
 Baseline = Literal["value", "optimal"]
 
 
