@@ -9,7 +9,8 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.rollout import FACT_FIELDS, ROLLOUT_FIELDS, Rollout
 from rlcredit.losses import PolicyLoss
 from rlcredit.pages.tables import Table
-from rlcredit.training.metric_glossary import METRIC_MEANINGS
+from rlcredit.training.metric_glossary import EPISODE_METRICS, METRIC_MEANINGS, MetricMeaning
 
 _PROJECT_FOLDER = Path(__file__).parents[1]
 REFERENCE_FOLDER = _PROJECT_FOLDER / "docs" / "reference"
@@ -178,12 +179,9 @@ def collect_formula_docstrings(kind: type) -> dict[str, str]:
     return shared_docstrings | own_docstrings
 
 
-def render_metrics() -> str:
-    """Return every metric of a default run with its meaning."""
-    rows = [
-        (f"`{name}`", metric.meaning, metric.unit or "-", metric.taken or "-")
-        for name, metric in METRIC_MEANINGS.items()
-    ]
+def render_metrics(meanings: Mapping[str, MetricMeaning] = METRIC_MEANINGS) -> str:
+    """Return metrics with their meanings, those of a default run if no others are named."""
+    rows = [(f"`{name}`", metric.meaning, metric.unit or "-", metric.taken or "-") for name, metric in meanings.items()]
     return Table(("metric", "meaning", "unit", "where it is taken"), rows).to_markdown()
 
 
@@ -219,7 +217,7 @@ PAGE_CONTENTS: dict[str, dict[str, Callable[[], str]]] = {
     "probes.md": {"probes": render_probes},
     "losses.md": {"losses": render_losses},
     "configuration.md": {"options": render_options},
-    "metrics.md": {"metrics": render_metrics},
+    "metrics.md": {"metrics": render_metrics, "turns": partial(render_metrics, EPISODE_METRICS)},
     "../howto/model.md": {"sizes": render_card_sizes},
     "../howto/one_card.md": {"times": render_card_times},
     "../howto/operator.md": {"file": render_operator_file, "fields": render_rollout_fields},

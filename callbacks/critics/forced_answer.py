@@ -1,6 +1,6 @@
 """Forced answer: a prefix is worth how likely the policy states the reference answer if it has to answer now."""
 
-from typing import Literal, get_args
+from typing import get_args
 
 from torch import Tensor
 
@@ -11,8 +11,6 @@ from rlcredit.formulas.masked import last_token_mask, masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.segments import Cuts, segment_starts
 from rlcredit.formulas.value_estimates import carried_values
-
-"""Where answers are forced: before segments, or before turns."""
 
 
 class ForcedAnswer(

@@ -27,7 +27,6 @@ from rlcredit.credit.contract import StackError
 from rlcredit.credit.heatmap import credit_heatmap
 from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.formulas.turns import find_read_lengths
 from rlcredit.policy.model_loading import load_tokenizer
 from rlcredit.policy.pieces import make_piece_decoder
 from rlcredit.policy.policy import Policy
@@ -84,17 +83,14 @@ class FileCards:
         elif self._policy is not None:
             self._decode = make_piece_decoder(self._policy.tokenizer)
         if self._decode is not None and not self.rollout.has_fact("tokens"):
-            self.rollout.tokens = [self._decode_row(row) for row in range(len(self.rollout.mask))]
+            self.rollout.tokens = [
+                self.rollout.list_read_texts(row, self._decode) for row in range(len(self.rollout.mask))
+            ]
 
     @property
     def name(self) -> str:
         """Name of the batch, which folders can have."""
         return re.sub(r"[^\w.-]+", "-", self.file.stem).strip("-.") or "batch"
-
-    def _decode_row(self, row: int) -> list[str]:
-        """Return the text of each sampled token in its column, nothing in gaps."""
-        texts, mask = iter(self.rollout.list_texts(row, self._decode)), self.rollout.mask[row]
-        return [next(texts) if is_sampled else "" for is_sampled in mask[: find_read_lengths(mask[None])].tolist()]
 
     def make_card(self, candidate: CardCondition) -> Card:
         """Return the card of a condition.

@@ -23,6 +23,7 @@ from rlcredit.base.interrupts import SignalInterrupt
 from rlcredit.base.lightning_private import OpenCLI, read_callbacks
 from rlcredit.base.messages import print_message
 from rlcredit.cli import config_checks, deferred_loggers
+from rlcredit.cli.episode_text import find_turn_excess
 from rlcredit.cli.explain import collect_run_parameters, describe_configuration, find_trainer_stack
 from rlcredit.cli.prompt_preview import preview_first_prompt
 from rlcredit.cli.quiet_libraries import silence_libraries
@@ -277,6 +278,8 @@ class CreditCLI(OpenCLI):
         if self.subcommand != "explain":
             refuse_unloadable_policy(self.model.policy)
             refuse_unreadable_prompts(self.model, self.datamodule)
+            if excess := find_turn_excess(self.datamodule, self.model.sampling):
+                rank_zero_only(print_message)(excess)
         return trainer
 
     def refuse_memory(self, trainer: pl.Trainer) -> None:

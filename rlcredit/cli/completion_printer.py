@@ -101,13 +101,29 @@ class CompletionPrinter:
         """Return verdict, answer and reference."""
         assert completion.verdict is not None
         style = {Verdict.RIGHT: _GREEN_CODE, Verdict.WRONG: _RED_CODE}.get(completion.verdict, _FAINT_CODE)
-        answer_facts = [] if completion.answer is None else [f"answer {escape_controls(completion.answer)!s:.80}"]
-        facts = ", ".join([*answer_facts, f"reference {escape_controls(completion.reference or ''):.80}"])
-        return f"{self.styled(completion.verdict.value, style + _BOLD_CODE)}: {facts}"
+        facts = [] if completion.answer is None else [f"answer {escape_controls(completion.answer)!s:.80}"]
+        if completion.reference or not completion.turns:
+            facts.append(f"reference {escape_controls(completion.reference or ''):.80}")
+        if completion.turns:
+            facts.append(f"reward {completion.reward:.3g} in {len(completion.turns)} turns")
+        return f"{self.styled(completion.verdict.value, style + _BOLD_CODE)}: {', '.join(facts)}"
 
     def render_text(self, completion: Completion) -> str:
-        """Return the text with every token in its colour."""
-        pairs = zip(completion.tokens, completion.entropy, strict=True)
+        """Return the text with every token in its colour; an episode turn by turn, with what was answered."""
+        pairs = list(zip(completion.tokens, completion.entropy, strict=True))
+        if not completion.turns:
+            return self._render_tokens(pairs)
+        lines = []
+        for number, block in enumerate(completion.turns, start=1):
+            part = pairs[block.start : block.end]
+            entropy = sum(h for _, h in part) / len(part)
+            reward = "" if block.reward is None else f"reward {block.reward:.3g}, "
+            facts = f"{reward}entropy {entropy:.3f} per token"
+            lines.append(f"{self.styled(f'turn {number}: ', _FAINT_CODE)}{self._render_tokens(part).rstrip()}")
+            lines += [self.styled(f"  {line}", _FAINT_CODE) for line in (facts, *_quote_answer(block.said))]
+        return "\n".join(lines)
+
+    def _render_tokens(self, pairs: Iterable[tuple[str, float]]) -> str:
         # A background must not run on over the end of a line.
         pieces = (
             "\n".join(self.shaded(part, h) if part else "" for part in escape_controls(t).split("\n")) for t, h in pairs
@@ -141,6 +157,11 @@ class CompletionPrinter:
                 block = []
             block.append(column)
         yield block
+
+
+def _quote_answer(said: str) -> list[str]:
+    """Return the lines of what an environment answered, marked as such."""
+    return [f"| {line}" for line in escape_controls(said).split("\n")] if said else []
 
 
 def _format_number(value: float) -> str:

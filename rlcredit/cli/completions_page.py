@@ -35,4 +35,5 @@ def _serialise_completion(completion: Completion) -> dict[str, Any]:
         "verdict": completion.verdict and completion.verdict.value,
         "answer": completion.answer,
         "reference": completion.reference,
+        **({"turns": [block._asdict() for block in completion.turns]} if completion.turns else {}),
     }

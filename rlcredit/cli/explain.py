@@ -10,9 +10,11 @@ import torch
 from lightning.pytorch import Trainer
 
 from rlcredit.base.lightning_private import read_callbacks
+from rlcredit.cli.episode_text import describe_episodes
 from rlcredit.credit.contract import OperatorContract, select_operators
 from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operators
 from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.episodes.environment import Environment
 from rlcredit.losses import PolicyLoss
 from rlcredit.policy.policy_sizes import find_policy_sizes
 from rlcredit.preflight.memory import estimate_memory, find_pass_obstacle
@@ -26,12 +28,14 @@ from rlcredit.training.module import PolicyModule
 
 def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, condition: str) -> str:
     """Describe stack, step, loss and schedule in a few aligned lines."""
+    episode_lines = describe_episodes(module, task, render_call(task.environment))
     rows = [
         ("condition", condition),
         ("policy", _describe_policy(module)),
         *([("adapter", experts)] if (experts := _describe_adapted_experts(module)) else []),
         ("task", f"{render_call(task)}: {task.prompts_per_step} prompts per step"),
         *([("rewards", task.rewards)] if task.rewards else []),
+        *[("" if number else "episodes", text) for number, text in enumerate(episode_lines)],
         ("step", _describe_step(module, task)),
         *([("engine", _describe_engine(module))] if module.engine.ahead else []),
         ("update", _describe_updates(trainer, module)),
@@ -86,6 +90,7 @@ def collect_run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -
         "stack": " > ".join(render_call(operator) for operator in find_trainer_stack(trainer)) or "REINFORCE",
         "policy": _describe_policy(module),
         "task": render_call(task),
+        **({"episodes": _name_episodes(task)} if task.environment else {}),
         **({"rewards": task.rewards} if task.rewards else {}),
         "loss": render_call(module.loss),
         "updates": f"{module.updates_per_rollout} per rollout, {module.minibatches} mini-batches",
@@ -98,6 +103,12 @@ def collect_run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -
         "temperature": module.sampling.temperature,
         "max_steps": trainer.max_steps,
     }
+
+
+def _name_episodes(task: Task) -> str:
+    """Return the environment of a task with the limits of its episodes."""
+    turns, tokens = task.turn_limits
+    return f"{render_call(task.environment)}, at most {turns} turns{'' if tokens is None else f' of {tokens} tokens'}"
 
 
 def find_trainer_stack(trainer: Trainer) -> list[OperatorContract]:
@@ -254,7 +265,7 @@ def _read_arguments(thing: Any) -> dict[str, Any]:
 
 def _render_argument(value: Any) -> str:
     """Render an argument, with objects inside it as calls."""
-    if isinstance(value, (torch.nn.Module, OperatorContract)):
+    if isinstance(value, (torch.nn.Module, OperatorContract, Environment)):
         return render_call(value)
     if isinstance(value, list):
         return f"[{', '.join(map(_render_argument, value))}]"

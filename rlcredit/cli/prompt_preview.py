@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rlcredit.base.text_escaping import escape_controls
+from rlcredit.cli.episode_text import preview_exchange
 from rlcredit.policy.chat_turns import Conversation
 from rlcredit.policy.model_loading import load_tokenizer
 from rlcredit.policy.policy import Policy
@@ -39,6 +40,9 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
     yield f"first prompt, {len(ids)} tokens, special ones: {names}"
     yield from (f"  | {line}" for line in decode_prompt(tokenizer, ids).split("\n"))
     yield ""
+    if task.environment is not None:
+        yield from preview_exchange(task.environment, example)
+        return
     yield "how answers to it are judged"
     answers = list(dict.fromkeys([*make_example_answers(task, example), NO_ANSWER]))
     verdicts, rewards, _ = task.score(answers, [example] * len(answers))

@@ -22,7 +22,7 @@ from rlcredit.cli.sampled_completions import Completion, sample_completions
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.tasks import Example, Task
 from rlcredit.tasks.prompt_order import PromptOrder
-from rlcredit.verification.answer_formats import find_final_answer
+from rlcredit.training.scored_samples import find_stated_answers, judge_samples
 from rlcredit.verification.verifiers import Verdict
 
 _REMEDY_SHARE = 0.25
@@ -73,16 +73,17 @@ def answer_training_questions(
     numbers = PromptOrder(len(task.train_set), questions, seed, step=lambda: 0).draw_numbers(0)
     examples = [task.train_set[number] for number in numbers]
     conversations = [task.build_conversation(example) for example in examples]
-    with contextlib.closing(choice.engine):
-        answers = sample_completions(choice.policy, choice.engine, conversations, numbers, sampling, seed)
-    texts = choice.policy.prepend_thinking_mark([completion.text for group in answers for completion in group])
     example_per_text = [example for example in examples for _ in range(sampling.completions)]
-    verdicts = iter(task.score(texts, example_per_text).verdicts)
-    final_answers = iter([find_final_answer(text, task.answer_formats) for text in texts])
+    episodes = task.open_episodes(choice.policy, example_per_text)
+    with contextlib.closing(choice.engine):
+        answers = sample_completions(choice.policy, choice.engine, conversations, numbers, sampling, seed, episodes)
+    texts = [completion.text for group in answers for completion in group]
+    verdicts = iter(judge_samples(task, choice.policy, texts, example_per_text, episodes).verdicts)
+    final_answers = iter(find_stated_answers(task, choice.policy, texts, episodes))
     for example, group in zip(examples, answers, strict=True):
         for completion in group:
             completion.answer, completion.verdict = next(final_answers), next(verdicts)
-            completion.reference = example.reference
+            completion.reference = None if completion.turns and not example.answer else example.reference
     prompts = [render_prompt(choice.policy, conversation) for conversation in conversations]
     return list(zip(examples, prompts, answers, strict=True))
 
@@ -115,6 +116,10 @@ def summarise_completions(answers: Sequence[Completion], questions: int) -> Iter
         f"{len(answers)} completions of {questions} questions: {right:.0%} right, {truncated_share:.0%} truncated, "
         f"{silent:.0%} without an answer, {unjudged_share:.0%} not judged"
     )
+    if any(completion.turns for completion in answers):
+        reward = sum(completion.reward for completion in answers) / len(answers)
+        turns = sum(len(completion.turns) for completion in answers) / len(answers)
+        yield f"mean reward {reward:.3g}, {turns:.1f} turns an episode"
     if right == 0:
         yield "Nothing is solved: without a right completion there is no credit. Ask easier questions, or otherwise."
     if right == 1:

@@ -19,7 +19,8 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.sampled_completions import Completion, sample_completions
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.chat_turns import Conversation
-from rlcredit.tasks.example import build_conversation
+from rlcredit.tasks.example import Example, build_conversation
+from rlcredit.tasks.task import Task
 from rlcredit.verification.answer_formats import find_final_answer
 from rlcredit.verification.verifiers import MathVerifier
 
@@ -34,10 +35,17 @@ def run_sample_command(args: Sequence[str]) -> int:
 def _answer_question(args: argparse.Namespace, options: Sequence[str]) -> int:
     choose_sampling(args, Sampling())  # refuse what is wrong before anything is loaded
     choice = load_named_policy(args, options)
-    sampling, conversation = choose_sampling(args, choice.sampling), _build_conversation(args, choice)
+    sampling, task = choose_sampling(args, choice.sampling), choice.task
+    example = Example(args.question, args.answer or "", {"seed": args.seed})
+    conversation, examples = _build_conversation(args, task, example), [example] * sampling.completions
+    episodes = task.open_episodes(choice.policy, examples) if task else None
     with contextlib.closing(choice.engine):
-        answers = sample_completions(choice.policy, choice.engine, [conversation], [0], sampling, args.seed)[0]
-    if args.answer is not None:
+        request = choice.policy, choice.engine, [conversation], [0], sampling, args.seed
+        answers = sample_completions(*request, episodes)[0]
+    if task and episodes:
+        for completion, verdict in zip(answers, task.score_episodes(episodes, examples).verdicts, strict=True):
+            completion.verdict, completion.reference = verdict, args.answer
+    elif args.answer is not None:
         judge_completions(answers, args.answer, choice)
     terminal = make_completion_printer(args)
     print_sampling(terminal, choice, sampling)
@@ -50,12 +58,11 @@ def _answer_question(args: argparse.Namespace, options: Sequence[str]) -> int:
     return FINISHED
 
 
-def _build_conversation(args: argparse.Namespace, choice: NamedPolicy) -> Conversation:
-    task = choice.task
+def _build_conversation(args: argparse.Namespace, task: Task | None, example: Example) -> Conversation:
     if task is None:
         return build_conversation(args.question, system=args.system)
     system = task.system if args.system is None else args.system
-    return build_conversation(args.question, task.instruction, system, task.shots)
+    return build_conversation(task.find_question(example), task.instruction, system, task.shots)
 
 
 def judge_completions(answers: Sequence[Completion], reference: str, choice: NamedPolicy) -> None:

@@ -1,15 +1,18 @@
 """Answers of a policy to a few questions with the numbers of each token; no trainer is needed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import compress
 
 import torch
 
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.sampling import Sampling
+from rlcredit.episodes.episode_table import EpisodeTable
+from rlcredit.pages.turn_blocks import TurnBlock
 from rlcredit.policy.chat_turns import Conversation
 from rlcredit.policy.policy import Policy
-from rlcredit.training.scored_samples import sample_with_scores
+from rlcredit.training.scored_samples import list_episode_blocks, sample_with_scores
 from rlcredit.verification.verifiers import Verdict
 
 
@@ -18,13 +21,14 @@ class Completion:
     """One completion of a prompt.
 
     Attributes:
-        tokens: Decoded text of each token, T of them; empty for a token without text of its own, such as the end.
+        tokens: Decoded text of each sampled token, T of them; empty for one without text of its own, such as the end.
         logprobs: Log-probability of each token under the tempered policy, in nats.
         entropy: Entropy of the distribution each token was drawn from, in nats.
         truncated: Whether the completion was cut before its end.
         answer: Answer that the completion states, None if it states none.
         reference: Reference answer that it is compared with, None without one.
         verdict: Verdict of the verifier, None without a reference.
+        turns: Turns of the episode that it is; none where a question is answered once.
 
     """
 
@@ -35,11 +39,17 @@ class Completion:
     answer: str | None = None
     reference: str | None = None
     verdict: Verdict | None = None
+    turns: list[TurnBlock] = field(default_factory=list)
 
     @property
     def text(self) -> str:
         """Text of the completion, without special tokens."""
         return "".join(self.tokens)
+
+    @property
+    def reward(self) -> float:
+        """Sum of the rewards of an episode."""
+        return sum(block.reward or 0.0 for block in self.turns)
 
 
 @torch.no_grad()
@@ -50,8 +60,9 @@ def sample_completions(
     numbers: Sequence[int],
     sampling: Sampling,
     seed: int,
+    episodes: EpisodeTable | None = None,
 ) -> list[list[Completion]]:
-    """Sample ``sampling.completions`` answers to every conversation.
+    """Sample ``sampling.completions`` answers to every conversation, or play as many episodes.
 
     Args:
         policy: Policy, loaded.
@@ -60,18 +71,27 @@ def sample_completions(
         numbers: Number of each conversation, by which its sampling noise is chosen.
         sampling: How completions are drawn.
         seed: Seed of the sampling noise.
+        episodes: Episodes of all completions, begun; None where questions are answered once.
 
     Returns:
         P lists of G completions, none of them judged.
 
     """
-    prompt_ids = policy.encode_questions(conversations).to(policy.device)
-    samples = sample_with_scores(engine, policy, prompt_ids, numbers, sampling, seed=seed, step=0)
-    pieces, lengths = policy.decode_pieces(samples.completion_ids, samples.mask), samples.mask.sum(-1).tolist()
+    tools = None if episodes is None else episodes.tools
+    prompt_ids = policy.encode_questions(conversations, tools).to(policy.device)
+    samples = sample_with_scores(engine, policy, prompt_ids, numbers, sampling, seed=seed, step=0, episodes=episodes)
+    pieces = policy.decode_pieces(samples.completion_ids, samples.mask)
+    turns, masks = list_episode_blocks(pieces, samples, episodes), samples.mask.tolist()
     facts = zip(samples.logprobs.tolist(), samples.entropy.tolist(), samples.truncated.tolist(), strict=True)
     rows = [
-        Completion(tokens, logprobs[:length], entropy[:length], is_truncated)
-        for tokens, length, (logprobs, entropy, is_truncated) in zip(pieces, lengths, facts, strict=True)
+        Completion(
+            list(compress(tokens, mask)),
+            list(compress(logprobs, mask)),
+            list(compress(entropy, mask)),
+            is_truncated,
+            turns=blocks,
+        )
+        for tokens, mask, blocks, (logprobs, entropy, is_truncated) in zip(pieces, masks, turns, facts, strict=True)
     ]
     group = sampling.completions
     return [rows[start : start + group] for start in range(0, len(rows), group)]

@@ -143,6 +143,8 @@ def _describe_completion(
         "alternatives": list_alternatives(rollout, row),
         "continuations": list_continuations(rollout, row),
     }
+    if blocks := rollout.list_blocks(row, decode):
+        record["turns"] = [block._asdict() for block in blocks]
     if errors is not None:
         record["errors"] = [round(e, 4) for e in errors[place].cpu()[mask[: errors.shape[1]]].tolist()]
     return record
@@ -171,9 +173,8 @@ def list_alternatives(rollout: Rollout, row: int) -> dict[int, list[tuple[str, f
         options = rollout.alternatives.keep(rollout.alternatives.rows == row)
         tokens, weights = options.tokens, options.weights.tolist()
         texts = rollout.lookahead.decode_tokens(tokens) if rollout.lookahead else map(str, tokens.tolist())
-        numbers = zip(
-            _number_tokens(rollout, row, options.places), texts, options.logprobs.exp().tolist(), weights, strict=True
-        )
+        places, probabilities = _number_sampled(rollout, row, options.places), options.logprobs.exp().tolist()
+        numbers = zip(places, texts, probabilities, weights, strict=True)
         for place, text, probability, weight in numbers:
             entries.setdefault(place, []).append((text, round(probability, 4), round(weight, 4)))
     return entries
@@ -186,12 +187,12 @@ def list_continuations(rollout: Rollout, row: int) -> dict[int, list[tuple[int, 
         branches = rollout.continuations.keep(rollout.continuations.rows == row)
         credit = masked_mean(branches.credit, branches.mask, dim=-1)
         lengths = branches.mask.sum(-1).tolist()
-        places = _number_tokens(rollout, row, branches.places)
+        places = _number_sampled(rollout, row, branches.places)
         for place, length, mean in zip(places, lengths, credit.tolist(), strict=True):
             entries.setdefault(place, []).append((length, round(mean, 4)))
     return entries
 
 
-def _number_tokens(rollout: Rollout, row: int, places: Tensor) -> list[int]:
-    """Return the number of each place among the sampled tokens of its row."""
+def _number_sampled(rollout: Rollout, row: int, places: Tensor) -> list[int]:
+    """Return the number of sampled tokens that a row has before each of some places."""
     return (rollout.mask[row].cumsum(0) - 1)[places].tolist()

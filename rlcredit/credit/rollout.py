@@ -8,6 +8,7 @@ nats.
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -20,9 +21,10 @@ from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.rollout_file import UNSAVED_FIELDS, read_rollout_file, write_rollout_file
 from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.formulas.groups import leave_one_out_means
-from rlcredit.formulas.turns import count_turns, number_turns
+from rlcredit.formulas.turns import count_turns, find_read_lengths, number_turns
 from rlcredit.formulas.uncertainty import surprisal
-from rlcredit.pages.notebook_views import render_credit_rows
+from rlcredit.pages.notebook_views import mark_turn_blocks, render_credit_rows
+from rlcredit.pages.turn_blocks import TurnBlock, list_turn_blocks
 
 Decode = Callable[[list[int]], Sequence[str]]
 """Return the text of each token of a completion."""
@@ -297,7 +299,8 @@ class Rollout:
         for row in self.evenly_spaced_rows(SHOWN_ROWS):
             credit = self.advantages[row][self.mask[row]].tolist()
             label = f"prompt {row // group}: {self._describe_outcome(row)}"
-            parts.append((label, list(zip(self.list_texts(row), credit, strict=False))))
+            tokens = list(zip(self.list_texts(row), credit, strict=False))
+            parts.append((label, mark_turn_blocks(tokens, self.list_blocks(row))))
         return render_credit_rows(
             title, parts, "Green: more likely. Red: less likely. Point at a token for its number."
         )
@@ -317,11 +320,20 @@ class Rollout:
             decode: Function from token ids to the text of each, None if nobody has one.
 
         """
-        ids = self.completion_ids[row][self.mask[row]].tolist()
+        return list(compress(self.list_read_texts(row, decode), self.mask[row].tolist()))
+
+    def list_blocks(self, row: int, decode: Decode | None = None) -> list[TurnBlock]:
+        """Return the turns of an episode; none where no row has several. Arguments as for :meth:`list_texts`."""
+        if not count_turns(self.turn).gt(1).any():
+            return []
+        rewards = [] if self.turn_rewards is None else self.turn_rewards[row].tolist()
+        return list_turn_blocks(self.turn[row].tolist(), self.list_read_texts(row, decode), rewards)
+
+    def list_read_texts(self, row: int, decode: Decode | None) -> list[str]:
+        """Return the texts of a row up to its last sampled token, with what an environment has said."""
+        ids = self.completion_ids[row][: int(find_read_lengths(self.mask[row]))].tolist()
         if self.tokens[row] or not ids:
-            return [
-                text for text, is_sampled in zip(self.tokens[row], self.mask[row].tolist(), strict=False) if is_sampled
-            ]
+            return self.tokens[row]
         return [f"{token} " for token in ids] if decode is None or min(ids) < 0 else list(decode(ids))
 
     def has_fact(self, name: str) -> bool:

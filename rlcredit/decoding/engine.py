@@ -110,7 +110,13 @@ class Engine(ABC):
             ValueError: the engine answers single turns only.
 
         """
-        raise ValueError(
+        raise ValueError(self.explain_single_turns())
+
+    def explain_single_turns(self) -> str | None:
+        """Return why the engine cannot play episodes; None if it can."""
+        if type(self).play is not Engine.play:
+            return None
+        return (
             f"model.engine: {type(self).__name__} answers single turns, and the task has an environment. Set it to "
             "InProcessEngine, VLLMInProcess or VLLMServer."
         )
@@ -191,18 +197,17 @@ class Decoder(Engine):
         *,
         seed: int,
         step: int,
-        keeps_hidden: bool = False,
+        **asked: Any,
     ) -> Samples:
         """Answer every prompt with the noise of its number; see :meth:`Engine.sample`.
 
-        ``keeps_hidden`` asks for the hidden states too, of a decoder that can keep them.
+        ``asked`` is passed to :meth:`decode`.
         """
         noise = draw_row_noise(prompts, sampling, seed, step)
         context_numbers = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(
             sampling.completions
         )
-        options: dict[str, Any] = {"keeps_hidden": True} if keeps_hidden else {}
-        return self.decode(policy, prompt_ids, noise, context_numbers, sampling.temperature, **options)
+        return self.decode(policy, prompt_ids, noise, context_numbers, sampling.temperature, **asked)
 
     def play(
         self,

@@ -62,7 +62,9 @@ def sampling_uniforms(seed: int, step: int, prompts: list[int], samples: list[in
 
 
 def _make_philox_generator(seed: int, step: int, prompt: int, sample: int) -> np.random.Philox:
-    return np.random.Philox(key=np.array([seed, step], dtype=np.uint64), counter=[0, 0, sample, prompt])
+    # Not lists: of numbers on both sides of 2**63 numpy makes floats, which lose the last digits.
+    key, counter = (np.array(numbers, dtype=np.uint64) for numbers in ([seed, step], [0, 0, sample, prompt]))
+    return np.random.Philox(key=key, counter=counter)
 
 
 def sampling_seeds(seed: int, step: int, prompts: list[int], samples: list[int]) -> list[int]:
@@ -155,17 +157,8 @@ def prefix_uniforms(
 ) -> Tensor:
     """Draw the noise of an oracle's continuations of prefixes; those of one prefix are the same, whatever row it is in.
 
-    Args:
-        seed: Seed of the run.
-        step: Optimizer steps taken.
-        prompts: Number of each continuation's prompt in its data set.
-        prefixes: Tokens of the answer that each continues.
-        samples: Number of each continuation among those of its prefix.
-        length: Tokens per continuation, T.
-        oracle: Number of the oracle; another one draws other noise.
-
-    Returns:
-        Shape ``(N, T)`` float64 in [0, 1), of the first own token of each continuation and of those that follow.
+    ``prefixes`` are the tokens of the answer that each continues. Other arguments, and the result, are those of
+    :func:`branch_uniforms`.
 
     Example:
         >>> both = prefix_uniforms(0, 5, prompts=[7, 7], prefixes=[[1], [1, 2]], samples=[0, 0], length=4)

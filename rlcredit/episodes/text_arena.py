@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 def import_text_arena() -> ModuleType:
-    """Return the library of games.
-
-    Raises:
-        ValueError: it cannot be imported.
-
-    """
+    """Return the library of games, or say how to install it."""
     try:
         return importlib.import_module("textarena")
     except ImportError as error:
@@ -31,8 +26,8 @@ def import_text_arena() -> ModuleType:
 class TextArena(Environment):
     """A game of TextArena for one player; the policy reads what is new since its last action.
 
-    The game says what an episode has earned when it ends, mostly from 0 to 1. It draws from Python's global generator,
-    which every episode has for itself.
+    The game says what an episode has earned when it ends, mostly from 0 to 1; one that is cut earns 0. It draws from
+    Python's global generator, which every episode has for itself.
 
     Args:
         name: Name of the game in TextArena. Games whose name ends with ``-train`` put brackets around an action that
@@ -63,7 +58,7 @@ class TextArena(Environment):
         """Answer an action."""
         with self._use_generator():
             is_done, _ = self.game.step(action=action)
-        return Turn(self._read_news(), self.game.state.rewards[0] if is_done else None, is_done)
+        return Turn(self._read_news(), self.game.state.rewards[0] if is_done else 0.0, is_done)
 
     def _read_news(self) -> str:
         """Return the messages of the game since the last action; its wrappers would repeat all of them."""

@@ -1,8 +1,9 @@
 """Answering the questions of an evaluation batch by batch, each stored before the next."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import torch
@@ -11,17 +12,24 @@ from rlcredit.base.exit_status import StorageUnavailable
 from rlcredit.base.messages import print_message
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.decoding.noise import VALIDATION, sampling_uniforms
+from rlcredit.decoding.noise import VALIDATION
 from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.episodes.episode_table import EpisodeTable
 from rlcredit.evaluation.evaluated_policies import EvaluatedPolicy
 from rlcredit.evaluation.evaluation_folder import Answer, EvaluationFolder, PolicyTask
 from rlcredit.evaluation.evaluation_request import EvaluationRequest, SamplingParameters
 from rlcredit.evaluation.question_sets import QuestionSet
+from rlcredit.pages.turn_blocks import write_messages
 from rlcredit.policy.adapters import install_adapter, load_adapter_weights
 from rlcredit.policy.policy import Policy
 from rlcredit.record.journal import Journal
-from rlcredit.training.scored_samples import sample_with_scores
-from rlcredit.verification.answer_formats import find_final_answer
+from rlcredit.training.collector import repeat_examples
+from rlcredit.training.scored_samples import (
+    find_stated_answers,
+    judge_samples,
+    list_episode_blocks,
+    sample_with_scores,
+)
 
 PROGRESS_INTERVAL = 10.0
 """Seconds between two lines that say how far it is."""
@@ -154,25 +162,17 @@ def answer_question_batch(
     prompt_ids = policy.encode_questions(prompts.questions, prompts.tools).to(policy.device)
     samples = list(range(sampling.completions)) * size
     numbers = [number for number in prompts.numbers for _ in range(sampling.completions)]
-    if isinstance(engine, InProcessEngine):
-        noise = sampling_uniforms(sampling.seed, VALIDATION, numbers, samples, sampling.max_tokens)
-        prompt_rows = torch.arange(size, device=policy.device).repeat_interleave(sampling.completions)
-        batch_samples = engine.decode(
-            policy, prompt_ids, noise, prompt_rows, sampling.temperature, token_filter=sampling.token_filter
-        )
-    else:
-        engine_sampling = Sampling(sampling.completions, sampling.max_tokens, sampling.temperature)
-        batch_samples = sample_with_scores(
-            engine, policy, prompt_ids, prompts.numbers, engine_sampling, seed=sampling.seed, step=VALIDATION
-        )
+    examples, task = repeat_examples(prompts, sampling.completions), questions.task
+    episodes = task.open_episodes(policy, examples)
+    engine_sampling = Sampling(sampling.completions, sampling.max_tokens, sampling.temperature)
+    asked = {"token_filter": sampling.token_filter} if isinstance(engine, InProcessEngine) else {}
+    request = engine, policy, prompt_ids, prompts.numbers, engine_sampling
+    batch_samples = sample_with_scores(*request, seed=sampling.seed, step=VALIDATION, episodes=episodes, **asked)
     texts = policy.decode_texts(batch_samples.completion_ids, batch_samples.mask)
-    examples = [example for example in prompts.examples for _ in range(sampling.completions)]
-    task = questions.task
-    answer_texts = policy.prepend_thinking_mark(texts)
-    verdicts = task.score(answer_texts, examples).verdicts
-    answers = [find_final_answer(text, task.answer_formats) for text in answer_texts]
+    verdicts = judge_samples(task, policy, texts, examples, episodes).verdicts
+    answers = find_stated_answers(task, policy, texts, episodes)
     facts = zip(numbers, samples, texts, answers, verdicts, _describe_completions(batch_samples), strict=True)
-    return [
+    records = [
         {
             "question": number,
             "sample": sample,
@@ -183,6 +183,19 @@ def answer_question_batch(
         }
         for number, sample, text, answer, verdict, fact in facts
     ]
+    if episodes is not None:
+        for record, messages in zip(records, _list_episode_messages(policy, batch_samples, episodes), strict=True):
+            rewards = [message["reward"] or 0.0 for message in messages if "reward" in message]
+            record |= {"messages": messages, "turns": len(rewards), "reward": sum(rewards)}
+    return records
+
+
+def _list_episode_messages(policy: Policy, samples: Samples, episodes: EpisodeTable) -> Iterator[list[dict[str, Any]]]:
+    """Yield every episode as messages."""
+    pieces = policy.decode_pieces(samples.completion_ids, samples.mask)
+    rows = zip(list_episode_blocks(pieces, samples, episodes), pieces, samples.mask.tolist(), strict=True)
+    for blocks, texts, mask in rows:
+        yield write_messages(blocks, list(compress(texts, mask)))
 
 
 def _describe_completions(samples: Samples) -> list[dict[str, Any]]:

@@ -16,7 +16,8 @@ from rlcredit.run_folder.layout import RunFolder
 
 Answer = dict[str, Any]
 """One completion: number of its ``question`` and ``sample``, ``completion``, ``answer`` found in it (None without one),
-``verdict``, ``tokens``, whether it is ``truncated``, and ``logprob`` (sum) and ``entropy`` (mean per token) in nats."""
+``verdict``, ``tokens``, whether it is ``truncated``, and ``logprob`` (sum) and ``entropy`` (mean per token) in nats. Of
+an episode also its ``messages``, each turn of the policy with its reward, their number ``turns`` and its ``reward``."""
 
 
 class PolicyTask(NamedTuple):

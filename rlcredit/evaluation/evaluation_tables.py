@@ -117,4 +117,5 @@ def _format_difference(test: TTest) -> str:
 
 
 def _format_completion_mean(name: str, value: float) -> str:
-    return {"tokens": f"{value:.1f}", "entropy": f"{value:.3f}"}.get(name, f"{100 * value:.1f} %")
+    formats = {"tokens": ".1f", "entropy": ".3f", "turns": ".1f", "reward": ".3f"}
+    return format(value, formats[name]) if name in formats else f"{100 * value:.1f} %"

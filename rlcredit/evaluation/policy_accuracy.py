@@ -63,7 +63,8 @@ class PolicyAccuracy:
     Args:
         accuracy: Accuracy per question, by name: ``pass_at_k``, and ``maj_at_k`` from 4 on, each of shape ``(Q,)``.
         means: Means over completions: ``tokens``, ``entropy`` (per token, nats), and the shares that were
-            ``truncated``, ``unjudged``, or had ``no_answer`` where the task tells.
+            ``truncated``, ``unjudged``, or had ``no_answer`` where the task tells; of episodes also ``turns`` and
+            ``reward``.
         curve: Value of pass@k for every k from 1 to the largest requested.
 
     """
@@ -129,4 +130,5 @@ def _average_completions(answers: Sequence[Answer]) -> dict[str, float]:
         "entropy": float((entropy * tokens).sum() / tokens.sum()),
         "truncated": float(np.mean([answer["truncated"] for answer in answers])),
         **shares,
+        **{name: float(np.mean([a[name] for a in answers])) for name in ("turns", "reward") if name in answers[0]},
     }

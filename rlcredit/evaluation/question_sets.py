@@ -1,6 +1,7 @@
 """The held-out questions of task files that an evaluation asks."""
 
 import hashlib
+import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +44,15 @@ class QuestionSet:
             "questions_sha256": hashlib.sha256(content.encode()).hexdigest(),
             "file_sha256": file_sha256(self.file),
             **self._verifier_identity(prompts.examples),
+            **self._environment_identity(),
         }
+
+    def _environment_identity(self) -> dict[str, str]:
+        """Return the hash of the module of a user's environment; nothing without one."""
+        if self.task.environment is None:
+            return {}
+        cls = type(self.task.environment)
+        return {"environment_sha256": file_sha256(Path(inspect.getfile(cls)))}
 
     def _verifier_identity(self, examples: Sequence[Example]) -> dict[str, str]:
         """Return hashes of a user's verifier and reward functions and of what they read; nothing without any."""

@@ -7,12 +7,15 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
 from rlcredit.credit.rollout import Rollout
+from rlcredit.pages.turn_blocks import write_messages
 from rlcredit.record.artifacts import find_run_folder, is_picture_due, publish_table
 from rlcredit.training.module import PolicyModule
 
 
 class CompletionTable(Callback):
     """Write prompt, reference answer, completion, verdict, reward and per-token advantage of some rollouts.
+
+    Episodes of several turns stand as messages, too.
 
     Args:
         every_n_steps: Steps from one table to the next.
@@ -47,6 +50,7 @@ class CompletionTable(Callback):
             texts, prompt = rollout.list_texts(row), rollout.prompt_ids[row]
             prompt = prompt[policy.prompt_mask(prompt)]
             source = rollout.sources[row // rollout.group_size][1]
+            texts, blocks = rollout.list_texts(row), rollout.list_blocks(row)
             yield {
                 "step": rollout.step,
                 "prompt": policy.tokenizer.decode(prompt, skip_special_tokens=True).strip(),
@@ -57,6 +61,7 @@ class CompletionTable(Callback):
                 "credit": " ".join(f"{piece}[{a:+.2f}]" for piece, a in zip(texts, credit, strict=True)),
                 "tokens": texts,
                 "advantages": [round(advantage, 6) for advantage in credit],
+                **({"messages": write_messages(blocks, texts)} if blocks else {}),
             }
 
 

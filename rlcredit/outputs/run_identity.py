@@ -11,6 +11,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from rlcredit.base.exit_status import StorageUnavailable
 from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.contract import select_operators
+from rlcredit.episodes.environment import Environment
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.record import RunRecord
 from rlcredit.record.artifacts import write_waiting_texts
@@ -110,7 +111,7 @@ def _flatten_value(name: str, value: Any, defaults: bool) -> Iterator[tuple[str,
             yield from _flatten_value(f"{name}.{key}", inner, defaults)
     elif isinstance(value, list | tuple) and all(isinstance(item, str | int | float) for item in value):
         yield name, ", ".join(map(str, value))
-    elif type(value).__module__.startswith(("rlcredit.", "callbacks.")):
+    elif isinstance(value, Environment) or type(value).__module__.startswith(("rlcredit.", "callbacks.")):
         yield from _flatten_arguments(name, value, defaults)
 
 

@@ -45,22 +45,34 @@ const showNumbers = (caption, lines, place) => {
   numbers.style.top = Math.max(8, below ? place.bottom + 10 : place.top - numbers.offsetHeight - 10) + "px";
 };
 
-/* Adds a completion: its facts and its tokens, each above its ticks.
+/* Returns the margin of a turn: its number, above the names of the ticks in the first one. */
+const beginTurn = (card, number) => {
+  const key = number ? makeElement("span", "key") : card.key;
+  key.append(makeElement("b", "", `turn ${number + 1}`));
+  return key;
+};
+
+/* Adds a completion: its facts and its tokens, each above its ticks; of an episode turn by turn.
+   row: {tokens, truncated, turns: [{start, end, reward, said}] of an episode}
    card: {row, facts, tokenClass(at), listNumbers(at) -> [name, text]} */
 const addCard = (parent, card) => {
   const article = makeElement("article"), facts = makeElement("p", "facts"), tokens = card.row.tokens;
-  const text = makeElement("p", "tokens");
+  const text = makeElement("p", "tokens"), turns = card.row.turns ?? [];
   card.key = makeElement("span", "key");
-  text.append(card.key);
+  card.sums = turns.map(() => makeElement("span", "sum"));
+  if (!turns.length) text.append(card.key);
   let unbroken = 0;
   card.spans = tokens.map((token, at) => {
-    const ends = at === tokens.length - 1 && !card.row.truncated;
+    const begun = turns.findIndex(turn => turn.start === at), over = turns.findIndex(turn => turn.end === at + 1);
+    const ends = (at === tokens.length - 1 || over >= 0) && !(at === tokens.length - 1 && card.row.truncated);
     const shown = token === "" ? (ends ? " end" : "\u25e6") : escapeControls(token).replace(/\n/g, "\u23ce");
     const span = makeElement("span", (token === "" ? "silent " : "") + card.tokenClass(at));
     span.dataset.at = at;
     span.append(makeElement("b", "", shown), makeElement("i", "ticks"));
     unbroken = /^\s/.test(token) || /\s$/.test(tokens[at - 1] ?? "") || unbroken === LONGEST ? 0 : unbroken + 1;
-    text.append(...(unbroken ? [] : [makeElement("wbr")]), span, ...(token.includes("\n") ? [makeElement("br")] : []));
+    if (begun >= 0) text.append(beginTurn(card, begun));
+    text.append(...(unbroken ? [] : [makeElement("wbr")]), span, ...(token.includes("\n") && over < 0 ? [makeElement("br")] : []));
+    if (over >= 0) text.append(makeElement("wbr"), card.sums[over], makeElement("span", "said", escapeControls(turns[over].said)));
     return span;
   });
   facts.append(...card.facts);
@@ -72,7 +84,8 @@ const addCard = (parent, card) => {
     const at = +touched.dataset.at;
     touched.classList.add("on");
     undoMarks = [() => touched.classList.remove("on")];
-    const caption = `${JSON.stringify(escapeControls(tokens[at]))}   token ${at + 1} of ${tokens.length}`;
+    const turn = turns.findIndex(({ end }) => at < end), place = turn < 0 ? "" : `, turn ${turn + 1}`;
+    const caption = `${JSON.stringify(escapeControls(tokens[at]))}   token ${at + 1} of ${tokens.length}${place}`;
     showNumbers(caption, card.listNumbers(at), touched.getBoundingClientRect());
   };
   for (const kind of ["mousemove", "mouseleave", "click"]) article.addEventListener(kind, point);
@@ -101,7 +114,13 @@ const addLayers = (layers, first) => {
         span.firstChild.style.background = mixColour(layer, value);
         span.firstChild.classList.toggle("full", shareOfScale(layer, value) > 0.82);
       });
-      [...card.key.children].forEach((name, other) => name.classList.toggle("shown", other === index));
+      [...card.key.querySelectorAll("span")].forEach((name, other) => name.classList.toggle("shown", other === index));
+      card.sums.forEach((sum, number) => {
+        const { start, end, reward } = card.row.turns[number];
+        const values = card.spans.slice(start, end).map((_, at) => layer.value(card.row, start + at));
+        const mean = values.reduce((total, value) => total + value, 0) / values.length;
+        sum.textContent = `${reward === null ? "" : `reward ${formatNumber(reward)} \u00b7 `}mean ${layer.name} ${formatNumber(mean)}`;
+      });
     }
   };
   const buttons = layers.map((layer, index) => {
@@ -112,6 +131,7 @@ const addLayers = (layers, first) => {
   });
   showLayer(first);
   addEventListener("scroll", clearMarks, { passive: true });
+  document.querySelector(".turn-note").hidden = !cards.some(card => card.sums.length);
   document.body.dataset.ready = cards.length;
   const tellHeight = () => parent.postMessage({ height: document.documentElement.offsetHeight }, "*");
   if (parent !== window) new ResizeObserver(tellHeight).observe(document.body);

@@ -24,6 +24,7 @@ _STEP_METRICS = {
     "train/solve_rate": ("solved", ".2f"),
     "train/entropy": ("entropy", ".3f"),
     "train/completion_length": ("length", ".0f"),
+    "train/turns": ("turns", ".1f"),
     "train/tokens_per_second": ("tok/s", ",.0f"),
 }
 """Metrics beside a step, with their labels and formats."""

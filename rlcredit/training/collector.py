@@ -34,6 +34,7 @@ from rlcredit.training.nan_and_mismatch import (
     trainable_weights,
 )
 from rlcredit.training.postmortem import stop_on_fault
+from rlcredit.training.scored_samples import judge_samples
 from rlcredit.training.scoring import RolloutScorer
 from rlcredit.training.step_state import read_clock
 from rlcredit.verification.rewards import (
@@ -291,10 +292,7 @@ class RolloutCollector:
         episodes: EpisodeTable | None = None,
     ) -> Scores:
         """Return verdicts and rewards of G answers to every prompt, or of the episodes that they are."""
-        examples = repeat_examples(prompts, group_size)
-        if episodes is not None:
-            return task.score_episodes(episodes, examples)
-        return task.score(self.policy.prepend_thinking_mark(answers), examples)
+        return judge_samples(task, self.policy, answers, repeat_examples(prompts, group_size), episodes)
 
     def _score_reference(self, rollout: Rollout) -> None:
         """Score what was sampled with the adapter off, tempered as the policy is, and for the ratio with it on."""

@@ -11,6 +11,7 @@ from rlcredit.decoding.noise import VALIDATION
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.formulas.distributed import find_largest_number, is_set_anywhere, share_first_value
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.turns import count_turns
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import PromptBatch, Task
 from rlcredit.training.collector import RolloutCollector, repeat_examples
@@ -95,6 +96,8 @@ class HeldOutEvaluator(Module):
         }
         metrics["completion_length"] = samples.mask.sum(-1).float().mean()
         metrics["entropy"] = masked_mean(samples.entropy, samples.mask)
+        if episodes is not None and samples.turn is not None:
+            metrics["turns"] = count_turns(samples.turn).float().mean()
         if rewards is not None:
             metrics["reward"] = masked_mean(rewards, ~rewards.isnan())
         return right, {held_out_set.name_metric(name): value for name, value in metrics.items()}

@@ -105,3 +105,12 @@ METRIC_MEANINGS: dict[str, MetricMeaning] = {
     "time/update": MetricMeaning("time for loss, gradient and optimizer step", "s", "of this update"),
 }
 """Metrics of a run of GRPO with nothing else set, by name, as they are looked for: results first, clocks last."""
+
+EPISODE_METRICS: dict[str, MetricMeaning] = {
+    "val/turns": MetricMeaning("mean number of turns of held-out episodes", "turns"),
+    "train/turns": MetricMeaning("mean number of turns of an episode", "turns", "one that a limit cut counts"),
+    "train/observation_tokens": MetricMeaning(
+        "mean tokens that an episode reads between its turns", "tokens", "beside those of `train/completion_length`"
+    ),
+}
+"""Further metrics of a task with an environment, by name."""

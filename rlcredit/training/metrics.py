@@ -7,6 +7,7 @@ from torchmetrics import Metric
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.groups import mixed_groups, unanimous_groups
 from rlcredit.formulas.masked import masked_mean, masked_quantiles
+from rlcredit.formulas.turns import count_turns, find_read_lengths
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.losses.base import bounded_ratio
 from rlcredit.losses.kl_penalty import kl_estimate
@@ -33,6 +34,15 @@ def sampling_metrics(rollout: Rollout) -> dict[str, Tensor]:
         "train/entropy": masked_mean(rollout.entropy, rollout.mask),
         "train/surprisal": masked_mean(surprise, rollout.mask),
         **{f"train/surprisal_{name}": value for name, value in zip(SURPRISAL_QUANTILES, quantiles, strict=True)},
+    }
+
+
+def episode_metrics(rollout: Rollout) -> dict[str, Tensor]:
+    """Describe the episodes of a task with an environment: their turns, and what they read beside what they sample."""
+    observation_tokens = find_read_lengths(rollout.mask) - rollout.mask.sum(-1)
+    return {
+        "train/turns": count_turns(rollout.turn).float().mean(),
+        "train/observation_tokens": observation_tokens.float().mean(),
     }
 
 

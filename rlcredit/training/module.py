@@ -27,7 +27,7 @@ from rlcredit.training.checkpoint import fill_checkpoint, restore_checkpoint
 from rlcredit.training.collector import RolloutCollector, repeat_examples
 from rlcredit.training.dynamic_sampling import DynamicSampling
 from rlcredit.training.held_out_evaluation import HeldOutEvaluator
-from rlcredit.training.metrics import policy_metrics, sampling_metrics
+from rlcredit.training.metrics import episode_metrics, policy_metrics, sampling_metrics
 from rlcredit.training.micro_batches import MicroBatches, Size
 from rlcredit.training.nan_and_mismatch import UpdateValues, find_weight_fault, trainable_weights
 from rlcredit.training.postmortem import stop_on_fault, stop_on_not_finite
@@ -269,7 +269,8 @@ class PolicyModule(LightningModule):
         rows = self.rows_to_score(part)
         row_numbers = rows.nonzero().squeeze(-1)
         if batch.update == 0:
-            self._log_metrics({**self.state.metrics, **sampling_metrics(batch)}, len(batch.mask))
+            played_metrics = episode_metrics(batch) if self.task.environment is not None else {}
+            self._log_metrics({**self.state.metrics, **sampling_metrics(batch), **played_metrics}, len(batch.mask))
         # From here to the gradients the host waits for the device nowhere.
         update_loss.find_judged_rows(part)
         # Gradients of half precision are scaled in the backward pass, which must not be over by then.

@@ -29,7 +29,7 @@ def test_numbers_are_guessed():
     pytest.importorskip("textarena")
     opening, answers = play("GuessTheNumber-v0", 3, [f"[{number}]" for number in range(1, 9)])
     assert opening.startswith("You are Player 0. You are playing Guess The Number.")
-    assert answers[0] == ("The target number is higher.", None, False)
+    assert answers[0] == ("The target number is higher.", 0.0, False)
     assert [answer.done for answer in answers] == [False] * 7 + [True]
     assert answers[-1].reward == 1.0
     _, answers = play("GuessTheNumber-v0", 3, ["eight", "[8]"])
