@@ -7,10 +7,11 @@ completion goes on as one branch more.
 import torch
 from torch import Tensor
 
+from rlcredit.formulas.gaps import number_places
 from rlcredit.formulas.groups import leave_one_out_deviations
 
 
-def fork_places(priority: Tensor, allowed: Tensor, forks: int, spacing: int) -> Tensor:
+def fork_places(priority: Tensor, allowed: Tensor, forks: int, spacing: int, mask: Tensor | None = None) -> Tensor:
     """Return the allowed places of highest priority, each at least some tokens from those chosen before.
 
     Args:
@@ -18,6 +19,7 @@ def fork_places(priority: Tensor, allowed: Tensor, forks: int, spacing: int) -> 
         allowed: False where there may be no fork, shape ``(B, T)`` bool.
         forks: Most forks of a completion, K.
         spacing: Fewest tokens between two forks.
+        mask: True on the tokens that count for it, shape ``(B, T)`` bool; all if None.
 
     Returns:
         Ascending places, then -1 where there are fewer than K, shape ``(B, K)`` int64.
@@ -30,12 +32,12 @@ def fork_places(priority: Tensor, allowed: Tensor, forks: int, spacing: int) -> 
 
     """
     rows, width = allowed.shape
-    place = torch.arange(width, device=allowed.device)
+    place = number_places(torch.ones_like(allowed) if mask is None else mask)
     fork_columns = [place.new_full((rows, 0), width)]
     for _ in range(forks if width else 0):
         best = priority.double().where(allowed, -torch.inf).argmax(-1, keepdim=True)
         fork_columns.append(best.where(allowed.any(-1, keepdim=True), width))
-        allowed = allowed & ((place - fork_columns[-1]).abs() >= spacing)
+        allowed = allowed & ((place - place.gather(1, best)).abs() >= spacing)
     places = torch.cat(fork_columns, -1).sort(-1).values
     return places.where(places < width, -1)
 

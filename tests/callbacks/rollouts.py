@@ -19,6 +19,7 @@ def rollout_of(rewards, group_size, entropy, advantages=None):
     """Completions of equal length with the entropies and credit given."""
     rollout = make_rollout(rewards, group_size, width=len(entropy[0]))
     rollout.mask = torch.ones_like(rollout.mask)
+    rollout.turn = torch.zeros_like(rollout.completion_ids)
     rollout.entropy = torch.tensor(entropy)
     rollout.advantages = torch.tensor(advantages) if advantages else rollout.advantages
     return rollout

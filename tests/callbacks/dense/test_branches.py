@@ -121,7 +121,7 @@ def test_each_rule_forks_where_it_says():
 
 def test_random_forks_are_drawn_by_seed_and_step_at_their_rate():
     rollout = make_rollout([1.0, 0.0] * 200, group_size=4, width=12)
-    rollout.mask = torch.ones_like(rollout.mask)
+    rollout.mask, rollout.turn = torch.ones_like(rollout.mask), torch.zeros_like(rollout.turn)
     operator = Branches(forks=12, rule="random", rate=0.2, spacing=1)
     forks = operator.choose_forks(rollout)
     assert (forks >= 0).double().sum().item() == pytest.approx(0.2 * 11 * 400, rel=0.1)
