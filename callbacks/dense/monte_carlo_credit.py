@@ -91,9 +91,7 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens turn"
             raise ValueError(f"MonteCarloCredit has the optimal baseline for tokens only, got cuts {cuts!r}.")
         self.train: Training = require_choice("MonteCarloCredit", "train", train, get_args(Training))
         if train != "none" and cuts == "token":
-            raise ValueError(
-                f"MonteCarloCredit trains on sentences, phrases and turns only, got {cuts!r}. Use Branches."
-            )
+            raise ValueError(f"MonteCarloCredit does not train on tokens, got cuts {cuts!r}. Use Branches.")
         self.writes = self.writes | ({"continuations"} if train != "none" else set())
         self.reads = self.reads | ({"plan_mask"} if cuts == "phrase" else set())
         self.reads = self.reads | ({"old_logprobs"} if baseline == "optimal" else set())
@@ -104,8 +102,7 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens turn"
         starts = segment_starts(rollout.tokens, rollout.plan_mask if self.cuts == "phrase" else mask, turn, self.cuts)
         if self.train != "none":
             return credit_branches(rollout, places_in_order(starts & rollout.judged_mask), self.samples, self.train)
-        right = rollout.oracle.outcomes(rollout, range(len(mask)), starts.cpu(), self.samples)
-        values = right.mean(-1).to(mask.device)
+        values = rollout.oracle.outcomes(rollout, range(len(mask)), starts.cpu(), self.samples).mean(-1).to(mask.device)
         credit = segment_differences(values, starts, mask).where(rollout.judged[:, None], 0)
         if self.baseline == "optimal":
             credit = optimal_baseline_credit(credit, rollout.old_logprobs)

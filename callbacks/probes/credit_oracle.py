@@ -1,9 +1,8 @@
 """Which signals and which credit find the decisive tokens, measured with continuations by the policy itself."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
@@ -15,6 +14,7 @@ from rlcredit.decoding.noise import stream_number, token_uniforms
 from rlcredit.formulas.groups import leave_one_out_deviations
 from rlcredit.formulas.uncertainty import predictive_variance, surprisal
 from rlcredit.oracle import Oracle, TrueCredit, credit_agreement
+from rlcredit.oracle.credit_records import list_credit_records
 from rlcredit.record.artifacts import publish_text
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
@@ -105,7 +105,9 @@ class CreditOracle(
         for name, scores in {**ledgers, **controls, **signals}.items():
             detection = credit_agreement.measure_credit_detection(true_credit, scores)
             metrics |= {f"{name}_{kind}": value for kind, value in detection.items()}
-        self._publish_table(trainer, rollout, rows, true_credit, ledgers)
+        records = list_credit_records(rollout, true_credit, ledgers)
+        name = f"probes/{self.label}_step_{rollout.step:06d}.json"
+        publish_text(trainer, name, json.dumps(records, ensure_ascii=False))
         if true_credit.turn is None:
             return metrics
         decisive = credit_agreement.mark_decisive_turns(true_credit, self.threshold)
@@ -113,18 +115,12 @@ class CreditOracle(
         return {name if name == "decoded_tokens" else f"{name}_by_turn": value for name, value in metrics.items()}
 
     def _place_controls(self, rollout: Rollout, true_credit: TrueCredit) -> dict[str, Tensor]:
-        """Return the credit of whole episodes on all their turns, the last, or one drawn at random, ``(N, K)``."""
-        rows, mask = list(true_credit.rows), true_credit.mask
+        """Credit of whole episodes, placed on their turns."""
+        rows = list(true_credit.rows)
         deviations = leave_one_out_deviations(rollout.given_rewards, rollout.group_size).flatten()[rows].cpu()
-        shape = len(rollout.mask), mask.shape[1]
-        stream = stream_number("CreditOracle", 1)
+        shape, stream = (len(rollout.mask), true_credit.mask.shape[1]), stream_number("CreditOracle", 1)
         draws = token_uniforms(self.run_seed, rollout.step, stream, shape, rollout.group_size)[rows]
-        number, equal = torch.arange(mask.shape[1]), deviations[:, None].where(mask, 0)
-        return {
-            "equal_credit": equal,
-            "last_turn": equal.where(number == mask.sum(-1, keepdim=True) - 1, 0),
-            "random_turn": equal.where(number == draws.where(mask, -1).argmax(-1, keepdim=True), 0),
-        }
+        return credit_agreement.place_episode_credit(deviations, true_credit.mask, draws)
 
     def _collect_signals(self, rollout: Rollout, rows: list[int]) -> dict[str, Tensor]:
         """The signals that may find decisive tokens."""
@@ -138,49 +134,3 @@ class CreditOracle(
         if rollout.plan_mask.any():
             signals["planning"] = rollout.plan_mask.float()
         return {name: values[rows].cpu() for name, values in signals.items()}
-
-    def _publish_table(
-        self, trainer: Trainer, rollout: Rollout, rows: list[int], true_credit: TrueCredit, ledgers: dict[str, Tensor]
-    ) -> None:
-        """Write every token, or turn, with its values, credit and ledgers."""
-        records = []
-        for place, row in enumerate(rows):
-            mask, values = true_credit.mask[place], true_credit.values[place]
-            fields = {
-                "true_credit": true_credit.credit,
-                "error": true_credit.error,
-                "entropy": true_credit.average_units(rollout.entropy[rows].cpu()),
-                **ledgers,
-            }
-            texts = rollout.list_texts(row)
-            if true_credit.turn is not None:
-                texts = join_turn_texts(rollout.tokens[row], true_credit.turn[place].tolist())
-            records.append(
-                {
-                    "tokens": texts,
-                    "correct": rollout.correct[row].item() if rollout.judged[row] else None,
-                    "values": [round(v, 4) for v in [*values[:-1][mask].tolist(), values[-1].item()]],
-                    **{name: [round(v, 4) for v in column[place][mask].tolist()] for name, column in fields.items()},
-                }
-            )
-        name = f"probes/{self.label}_step_{rollout.step:06d}.json"
-        publish_text(trainer, name, json.dumps(records, ensure_ascii=False))
-
-
-def join_turn_texts(texts: Sequence[str], turn: Sequence[int]) -> list[str]:
-    """Return the text of each turn.
-
-    Args:
-        texts: Text of each token.
-        turn: Number of the turn of each token, -1 elsewhere.
-
-    Example:
-        >>> join_turn_texts(["go", " on", "now?", "stop"], [0, 0, -1, 1])
-        ['go on', 'stop']
-
-    """
-    turns = [""] * (max(turn) + 1)
-    for text, number in zip(texts, turn, strict=False):
-        if number >= 0:
-            turns[number] += text
-    return turns

@@ -27,20 +27,6 @@ class PromptAnswerer(Protocol):
         """Answer every prompt; see :meth:`Engine.sample`."""
         ...
 
-    def play(
-        self,
-        policy: Policy,
-        prompt_ids: Tensor,
-        prompts: Sequence[int],
-        sampling: Sampling,
-        taker: TurnTaker,
-        *,
-        seed: int,
-        step: int,
-    ) -> Samples:
-        """Play an episode for every completion; see :meth:`Engine.play`."""
-        ...
-
 
 class Engine(ABC):
     """Answers prompts; ``model.engine`` names one.
@@ -60,6 +46,10 @@ class Engine(ABC):
 
     can_keep_hidden: bool = False
     """Whether ``sample`` takes ``keeps_hidden=True`` and then returns hidden states; else the trainer reads them."""
+
+    can_play: bool = False
+    """Whether ``sample`` and ``start_sampling`` take ``episodes=``, what ends and answers turns, and then play an
+    episode for every completion. The noise of a token follows from the number of tokens before it in its row, too."""
 
     def refuse_run(self, policy: Policy, processes: int) -> None:  # noqa: B027  (most serve any)
         """Refuse a run that the engine cannot serve, before anything is loaded.
@@ -90,54 +80,16 @@ class Engine(ABC):
 
         """
 
-    def play(
-        self,
-        policy: Policy,
-        prompt_ids: Tensor,
-        prompts: Sequence[int],
-        sampling: Sampling,
-        taker: TurnTaker,
-        *,
-        seed: int,
-        step: int,
-    ) -> Samples:
-        """Play ``sampling.completions`` episodes for every prompt, with the policy as it is now.
-
-        Arguments are those of :meth:`sample`, and what ends and answers turns. The noise of a token follows from seed,
-        step, prompt, sample and the number of tokens before it in its row.
-
-        Raises:
-            ValueError: the engine answers single turns only.
-
-        """
-        raise ValueError(self.explain_single_turns())
-
-    def explain_single_turns(self) -> str | None:
-        """Return why the engine cannot play episodes; None if it can."""
-        if type(self).play is not Engine.play:
-            return None
-        return (
-            f"model.engine: {type(self).__name__} answers single turns, and the task has an environment. Set it to "
-            "InProcessEngine, VLLMInProcess or VLLMServer."
-        )
-
-    def start_playing(
-        self,
-        policy: Policy,
-        prompt_ids: Tensor,
-        prompts: Sequence[int],
-        sampling: Sampling,
-        taker: TurnTaker,
-        *,
-        seed: int,
-        step: int,
-    ) -> Callable[[], Samples]:
-        """Begin to play episodes, as :meth:`start_sampling` begins to answer; arguments are those of :meth:`play`."""
-        samples = self.play(policy, prompt_ids, prompts, sampling, taker, seed=seed, step=step)
-        return lambda: samples
-
     def start_sampling(
-        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        *,
+        seed: int,
+        step: int,
+        episodes: TurnTaker | None = None,
     ) -> Callable[[], Samples]:
         """Begin to answer every prompt with the policy as it is now; it may change as soon as this returns.
 
@@ -148,7 +100,8 @@ class Engine(ABC):
             at all where a run ends: then :meth:`close` gives up the answers.
 
         """
-        samples = self.sample(policy, prompt_ids, prompts, sampling, seed=seed, step=step)
+        options: dict[str, Any] = {} if episodes is None else {"episodes": episodes}
+        samples = self.sample(policy, prompt_ids, prompts, sampling, seed=seed, step=step, **options)
         return lambda: samples
 
     def close(self) -> None:  # noqa: B027  (most hold nothing)
@@ -161,7 +114,7 @@ class Engine(ABC):
 class Decoder(Engine):
     """An engine that can continue any context with given noise, which an oracle needs."""
 
-    exact = True
+    exact = can_play = True
     decode_batch_size: int | None = None
     """Completions decoded at a time; as many as are asked for if None."""
 
@@ -197,39 +150,19 @@ class Decoder(Engine):
         *,
         seed: int,
         step: int,
+        episodes: TurnTaker | None = None,
         **asked: Any,
     ) -> Samples:
-        """Answer every prompt with the noise of its number; see :meth:`Engine.sample`.
+        """Answer every prompt, or play episodes, with the noise of its number; see :meth:`Engine.sample`.
 
-        ``asked`` is passed to :meth:`decode`.
+        ``asked`` is passed to :meth:`decode` or :meth:`continue_episodes`.
         """
-        noise = draw_row_noise(prompts, sampling, seed, step)
-        context_numbers = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(
-            sampling.completions
-        )
-        return self.decode(policy, prompt_ids, noise, context_numbers, sampling.temperature, **asked)
-
-    def play(
-        self,
-        policy: Policy,
-        prompt_ids: Tensor,
-        prompts: Sequence[int],
-        sampling: Sampling,
-        taker: TurnTaker,
-        *,
-        seed: int,
-        step: int,
-        **asked: Any,
-    ) -> Samples:
-        """Play episodes with the noise of their numbers; see :meth:`Engine.play`.
-
-        ``asked`` is passed to :meth:`continue_episodes`.
-        """
-        noise = draw_row_noise(prompts, sampling, seed, step)
-        context_numbers = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(
-            sampling.completions
-        )
-        return self.continue_episodes(policy, prompt_ids, noise, context_numbers, sampling.temperature, taker, **asked)
+        noise, group = draw_row_noise(prompts, sampling, seed, step), sampling.completions
+        context_numbers = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(group)
+        arguments = policy, prompt_ids, noise, context_numbers, sampling.temperature
+        if episodes is None:
+            return self.decode(*arguments, **asked)
+        return self.continue_episodes(*arguments, episodes, **asked)
 
     def continue_episodes(
         self,

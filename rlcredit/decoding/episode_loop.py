@@ -1,7 +1,7 @@
 """The decoding loop of episodes: every row takes one token at a time, drawn by the policy or said by an environment."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -49,16 +49,23 @@ class TurnTaker(Protocol):
 
 
 class SingleTurns:
-    """Ends turns as another does, and answers none: every episode is over behind its first turn.
+    """Ends turns and answers none: every episode is over behind its first turn.
 
     Args:
-        taker: What ends turns.
+        has_ended: Function that tells whether a turn ends with the last of its tokens.
 
     """
 
-    def __init__(self, taker: TurnTaker) -> None:
-        self.has_ended, self.episodes = taker.has_ended, taker.episodes
-        self.is_slow, self.turn_tokens, self.turn_ends = taker.is_slow, taker.turn_tokens, taker.turn_ends
+    is_slow = True
+    turn_tokens = None
+    turn_ends: Sequence[str] = ()
+
+    def __init__(self, has_ended: Callable[[Sequence[int]], bool]) -> None:
+        self.tells_end, self.episodes = has_ended, list[Any]()
+
+    def has_ended(self, tokens: Sequence[int]) -> bool:
+        """Whether a turn ends with the last of its tokens so far."""
+        return self.tells_end(tokens)
 
     def answer_turns(self, rows: Sequence[int], turns: Sequence[Sequence[int]]) -> list[list[int] | None]:
         """Return None for each row."""

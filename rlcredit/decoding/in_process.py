@@ -123,7 +123,7 @@ class InProcessEngine(Decoder):
         taker: TurnTaker,
     ) -> Samples:
         """Draw a turn behind each context, up to its end; arguments as in :meth:`decode`."""
-        episodes = EpisodeRows(SingleTurns(taker), limits.tolist())
+        episodes = EpisodeRows(SingleTurns(taker.has_ended), limits.tolist())
         return self._decode_episodes(policy, contexts, noise, context_numbers, temperature, episodes)
 
     def _decode_episodes(

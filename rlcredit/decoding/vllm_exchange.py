@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from rlcredit.decoding.noise import sampling_seeds, turn_seeds
+from rlcredit.decoding.episode_loop import SingleTurns
+from rlcredit.decoding.noise import turn_seeds
 from rlcredit.decoding.prefix_episodes import DrawnTurn, TurnRequest
-from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.policy import Policy
 
 MEMORY_FOLDER = Path("/dev/shm")
@@ -54,35 +54,39 @@ def make_sampling_settings(sampling: Sampling, stops: Sequence[int], turn_ends: 
     }
 
 
-def count_embeddings(policy: Policy) -> int:
-    """Return the number of tokens that a policy can read."""
-    return policy.lm.get_input_embeddings().num_embeddings
-
-
-def list_prompts_and_seeds(
-    policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], group: int, *, seed: int, step: int
-) -> list[tuple[list[int], int]]:
-    """Return the tokens of the prompt and the seed of every completion, prompt by prompt.
+def list_contexts(policy: Policy, prompt_ids: Tensor, sampling: Sampling) -> tuple[list[list[int]], list[int]]:
+    """Return the tokens of the prompt of every completion, prompt by prompt, and the most tokens of each completion.
 
     Args:
         policy: Policy, loaded.
         prompt_ids: Token ids of the prompts, left-padded, shape ``(P, L)``.
+        sampling: How completions are drawn.
+
+    """
+    prompts = [ids[mask].tolist() for ids, mask in zip(prompt_ids, policy.prompt_mask(prompt_ids), strict=True)]
+    contexts = [tokens for tokens in prompts for _ in range(sampling.completions)]
+    return contexts, [sampling.max_tokens] * len(contexts)
+
+
+def end_turns_with(stop_ids: Tensor) -> SingleTurns:
+    """Return what ends completions with a stop token."""
+    stops = frozenset(stop_ids.tolist())
+    return SingleTurns(lambda tokens: tokens[-1] in stops)
+
+
+def list_turns_and_seeds(
+    requests: Sequence[TurnRequest], prompts: Sequence[int], group: int, *, seed: int, step: int
+) -> list[tuple[TurnRequest, int]]:
+    """Return the turns that are to be drawn, each with its seed.
+
+    Args:
+        requests: The turns.
         prompts: Number of each prompt in its data set, P of them.
         group: Completions per prompt, G.
         seed: Seed of the run.
         step: Optimizer steps taken.
 
     """
-    numbers = [number for number in prompts for _ in range(group)]
-    row_seeds = sampling_seeds(seed, step, numbers, list(range(group)) * len(prompts))
-    tokens = [ids[mask].tolist() for ids, mask in zip(prompt_ids, policy.prompt_mask(prompt_ids), strict=True)]
-    return [(tokens[row // group], row_seed) for row, row_seed in enumerate(row_seeds)]
-
-
-def list_turns_and_seeds(
-    requests: Sequence[TurnRequest], prompts: Sequence[int], group: int, *, seed: int, step: int
-) -> list[tuple[TurnRequest, int]]:
-    """Return the turns that are to be drawn, each with its seed; arguments as in :func:`list_prompts_and_seeds`."""
     rows = [request.row for request in requests]
     numbers, samples = [prompts[row // group] for row in rows], [row % group for row in rows]
     seeds = turn_seeds(seed, step, numbers, samples, [request.start for request in requests])
@@ -92,22 +96,6 @@ def list_turns_and_seeds(
 def pack_turns(answers: Sequence[tuple[list[int], list[float]]]) -> list[DrawnTurn]:
     """Return turns, each from its tokens and their log-probabilities."""
     return [DrawnTurn(tokens, torch.tensor([logprobs])) for tokens, logprobs in answers]
-
-
-def pack_samples(
-    answers: Sequence[tuple[list[int], list[float]]], stops: Sequence[int], device: torch.device
-) -> Samples:
-    """Return the samples of answers, each the tokens of a completion and their log-probabilities."""
-    ids = [torch.tensor(tokens) for tokens, _ in answers]
-    mask = [torch.ones(len(row), dtype=torch.bool) for row in ids]
-    logprobs = [torch.tensor(values) for _, values in answers]
-    is_truncated = torch.tensor([tokens[-1] not in stops for tokens, _ in answers])
-    return Samples(
-        pad_sequence(ids, batch_first=True).to(device),
-        pad_sequence(mask, batch_first=True).to(device),
-        pad_sequence(logprobs, batch_first=True).to(device),
-        is_truncated.to(device),
-    )
 
 
 class AdapterFolder:

@@ -21,10 +21,10 @@ from rlcredit.decoding.prefix_episodes import DrawnTurn, TurnRequest, play_by_pr
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.decoding.vllm_exchange import (
     AdapterFolder,
-    list_prompts_and_seeds,
+    end_turns_with,
+    list_contexts,
     list_turns_and_seeds,
     make_sampling_settings,
-    pack_samples,
     pack_turns,
 )
 from rlcredit.policy.model_loading import load_model_config
@@ -57,6 +57,8 @@ class VLLMInProcess(Engine):
 
     """
 
+    can_play = True
+
     def __init__(self, gpu_memory_utilization: float = 0.5, max_model_len: int | None = None) -> None:
         if not 0 < gpu_memory_utilization < 1 or (max_model_len is not None and max_model_len < 1):
             raise ValueError(
@@ -76,40 +78,24 @@ class VLLMInProcess(Engine):
 
     @torch.no_grad()
     def sample(
-        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
-    ) -> Samples:
-        """Answer every prompt; see :meth:`rlcredit.decoding.engine.Engine.sample`.
-
-        Raises:
-            EngineUnavailable: vLLM does not start, or does not answer.
-
-        """
-        rows = list_prompts_and_seeds(policy, prompt_ids, prompts, sampling.completions, seed=seed, step=step)
-        stops = policy.stop_ids.tolist()
-        settings = {**make_sampling_settings(sampling, stops), "detokenize": False}
-        with self._awake(policy, seed) as llm:
-            answers = self._generate(
-                llm, policy, [tokens for tokens, _ in rows], [{**settings, "seed": row_seed} for _, row_seed in rows]
-            )
-        return pack_samples(answers, stops, prompt_ids.device)
-
-    @torch.no_grad()
-    def play(
         self,
         policy: Policy,
         prompt_ids: Tensor,
         prompts: Sequence[int],
         sampling: Sampling,
-        taker: TurnTaker,
         *,
         seed: int,
         step: int,
+        episodes: TurnTaker | None = None,
     ) -> Samples:
-        """Play episodes turn by turn; see :meth:`rlcredit.decoding.engine.Engine.play`."""
-        group = sampling.completions
-        rows = list_prompts_and_seeds(policy, prompt_ids, prompts, group, seed=seed, step=step)
-        settings = make_sampling_settings(sampling, policy.stop_ids.tolist(), taker.turn_ends)
+        """Answer every prompt, or play episodes; see :meth:`rlcredit.decoding.engine.Engine.sample`.
 
+        Raises:
+            EngineUnavailable: vLLM does not start, or does not answer.
+
+        """
+        group, taker = sampling.completions, episodes or end_turns_with(policy.stop_ids)
+        settings = make_sampling_settings(sampling, policy.stop_ids.tolist(), taker.turn_ends)
         with self._awake(policy, seed) as llm:
 
             async def draw_turns(requests: Sequence[TurnRequest]) -> list[DrawnTurn]:
@@ -117,10 +103,9 @@ class VLLMInProcess(Engine):
                 own_settings = [
                     {**settings, "seed": turn_seed, "max_tokens": request.limit} for request, turn_seed in turns
                 ]
-                contexts = [request.context for request in requests]
-                return pack_turns(self._generate(llm, policy, contexts, own_settings))
+                return pack_turns(self._generate(llm, policy, [request.context for request in requests], own_settings))
 
-            contexts, limits = [tokens for tokens, _ in rows], [sampling.max_tokens] * len(rows)
+            contexts, limits = list_contexts(policy, prompt_ids, sampling)
             return run_at_once(play_by_prefix(draw_turns, contexts, taker, limits, prompt_ids.device))
 
     @contextlib.contextmanager

@@ -18,11 +18,10 @@ from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.decoding.vllm_answers import ADAPTER_LOADED, make_completion_shape
 from rlcredit.decoding.vllm_exchange import (
     AdapterFolder,
-    count_embeddings,
-    list_prompts_and_seeds,
+    end_turns_with,
+    list_contexts,
     list_turns_and_seeds,
     make_sampling_settings,
-    pack_samples,
     pack_turns,
 )
 from rlcredit.policy.policy import Policy
@@ -53,6 +52,8 @@ class VLLMServer(Engine):
 
     """
 
+    can_play = True
+
     def __init__(
         self,
         url: str | list[str] = "http://127.0.0.1:8000",
@@ -78,76 +79,52 @@ class VLLMServer(Engine):
         self._answering: BackgroundCoroutine[Samples] | None = None
 
     def sample(
-        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        *,
+        seed: int,
+        step: int,
+        episodes: TurnTaker | None = None,
     ) -> Samples:
-        """Answer every prompt; see :meth:`rlcredit.decoding.engine.Engine.sample`.
+        """Answer every prompt, or play episodes; see :meth:`rlcredit.decoding.engine.Engine.sample`.
 
         Raises:
             EngineUnavailable: a server does not answer, refuses to, or answers what no vLLM would.
 
         """
-        return self.start_sampling(policy, prompt_ids, prompts, sampling, seed=seed, step=step)()
+        return self.start_sampling(policy, prompt_ids, prompts, sampling, seed=seed, step=step, episodes=episodes)()
 
     def start_sampling(
-        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        *,
+        seed: int,
+        step: int,
+        episodes: TurnTaker | None = None,
     ) -> Callable[[], Samples]:
-        """Send the adapter, and have prompts answered in the background.
+        """Send the adapter, and have prompts answered, or episodes played, in the background.
 
         Answers that are still on their way arrive first, because the servers hold one adapter at a time. See
         :meth:`rlcredit.decoding.engine.Engine.start_sampling`; an unavailable server is reported by the function that
         waits.
         """
-        group, stops = sampling.completions, policy.stop_ids.tolist()
-        common = {**make_sampling_settings(sampling, stops), "return_token_ids": True}
-        rows = list_prompts_and_seeds(policy, prompt_ids, prompts, group, seed=seed, step=step)
-        shape = make_completion_shape(sampling.max_tokens, count_embeddings(policy), stops)
-
-        async def answer(transport: RetryingClient) -> Samples:
-            requests = (
-                self._completion(
-                    transport, self._choose_url(row, group), {**common, "prompt": tokens, "seed": row_seed}, shape
-                )
-                for row, (tokens, row_seed) in enumerate(rows)
-            )
-            return pack_samples(await asyncio.gather(*requests), stops, prompt_ids.device)
-
-        return self._start_answering(policy, answer)
-
-    def play(
-        self,
-        policy: Policy,
-        prompt_ids: Tensor,
-        prompts: Sequence[int],
-        sampling: Sampling,
-        taker: TurnTaker,
-        *,
-        seed: int,
-        step: int,
-    ) -> Samples:
-        """Play episodes turn by turn; see :meth:`rlcredit.decoding.engine.Engine.play`.
-
-        Raises:
-            EngineUnavailable: a server does not answer, refuses to, or answers what no vLLM would.
-
-        """
-        return self.start_playing(policy, prompt_ids, prompts, sampling, taker, seed=seed, step=step)()
-
-    def start_playing(
-        self,
-        policy: Policy,
-        prompt_ids: Tensor,
-        prompts: Sequence[int],
-        sampling: Sampling,
-        taker: TurnTaker,
-        *,
-        seed: int,
-        step: int,
-    ) -> Callable[[], Samples]:
-        """Send the adapter, and have episodes played in the background, as :meth:`start_sampling` does with answers."""
-        group, stops = sampling.completions, policy.stop_ids.tolist()
+        if self._answering is not None:
+            self._answering.wait_until_ended()
+        group, stops, taker = (
+            sampling.completions,
+            policy.stop_ids.tolist(),
+            episodes or end_turns_with(policy.stop_ids),
+        )
         common = {**make_sampling_settings(sampling, stops, taker.turn_ends), "return_token_ids": True}
-        rows = list_prompts_and_seeds(policy, prompt_ids, prompts, group, seed=seed, step=step)
-        shape = make_completion_shape(sampling.max_tokens, count_embeddings(policy), stops, taker.turn_ends)
+        vocabulary = policy.lm.get_input_embeddings().num_embeddings
+        shape = make_completion_shape(sampling.max_tokens, vocabulary, stops, taker.turn_ends)
+        contexts, limits = list_contexts(policy, prompt_ids, sampling)
 
         async def play(transport: RetryingClient) -> Samples:
             async def draw_turns(requests: Sequence[TurnRequest]) -> list[DrawnTurn]:
@@ -156,27 +133,15 @@ class VLLMServer(Engine):
                     {**common, "prompt": request.context, "seed": turn_seed, "max_tokens": request.limit}
                     for request, turn_seed in turns
                 )
-                urls = (self._choose_url(request.row, group) for request in requests)
+                # Completions of a prompt share a server, which keeps its keys and values.
+                urls = (self.urls[request.row // group % len(self.urls)] for request in requests)
                 completions = (self._completion(transport, *pair, shape) for pair in zip(urls, bodies, strict=True))
                 return pack_turns(await asyncio.gather(*completions))
 
-            contexts, limits = [tokens for tokens, _ in rows], [sampling.max_tokens] * len(rows)
             return await play_by_prefix(draw_turns, contexts, taker, limits, prompt_ids.device)
 
-        return self._start_answering(policy, play)
-
-    def _choose_url(self, row: int, group: int) -> str:
-        """Return the server of a row: completions of a prompt share one, which keeps its keys and values."""
-        return self.urls[row // group % len(self.urls)]
-
-    def _start_answering(
-        self, policy: Policy, answer: Callable[[RetryingClient], Awaitable[Samples]]
-    ) -> Callable[[], Samples]:
-        """Send the adapter, and have answers drawn in the background; return the function that waits for them."""
-        if self._answering is not None:
-            self._answering.wait_until_ended()
         sending = threading.Event()
-        answering = self._answering = BackgroundCoroutine(self._answered(policy, answer, sending))
+        answering = self._answering = BackgroundCoroutine(self._answered(policy, play, sending))
         answering.wait_for_event(sending)
         return answering.wait
 

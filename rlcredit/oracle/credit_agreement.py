@@ -96,6 +96,23 @@ def mark_decisive_turns(true_credit: TrueCredit, threshold: float) -> Tensor:
     return credit_fork_mask(true_credit) & (true_credit.credit.abs() > threshold)
 
 
+def place_episode_credit(credit: Tensor, turn_mask: Tensor, draws: Tensor) -> dict[str, Tensor]:
+    """Return the credit of whole episodes on all their turns, the last, or one drawn at random, ``(N, K)`` each.
+
+    Args:
+        credit: Credit of each episode, shape ``(N,)``.
+        turn_mask: True on its turns, shape ``(N, K)`` bool.
+        draws: Random numbers from 0 to 1; the turn with the highest is drawn, shape ``(N, K)``.
+
+    """
+    number, equal = torch.arange(turn_mask.shape[1]), credit[:, None].where(turn_mask, 0)
+    return {
+        "equal_credit": equal,
+        "last_turn": equal.where(number == turn_mask.sum(-1, keepdim=True) - 1, 0),
+        "random_turn": equal.where(number == draws.where(turn_mask, -1).argmax(-1, keepdim=True), 0),
+    }
+
+
 def measure_credit_detection(true_credit: TrueCredit, scores: Tensor) -> dict[str, float]:
     """Return the agreement of the size of a score with the tokens on which credit lies, shapes ``(N, T)``.
 

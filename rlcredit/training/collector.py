@@ -2,6 +2,7 @@
 
 from collections.abc import Set
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from lightning.pytorch import Trainer
@@ -233,12 +234,11 @@ class RolloutCollector:
             asked: What else the engine is asked for.
 
         """
-        request = self.policy, prompt_ids, prompts.numbers, sampling
+        options: dict[str, Any] = {**asked} if episodes is None else {**asked, "episodes": episodes}
         with self.trainer.precision_plugin.forward_context():
-            if episodes is None:
-                samples = self.engine.sample(*request, seed=seed, step=step, **asked)
-            else:
-                samples = self.engine.play(*request, episodes, seed=seed, step=step, **asked)
+            samples = self.engine.sample(
+                self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step, **options
+            )
         decoded, read = int(samples.mask.sum()), int(find_read_lengths(samples.mask).sum())
         self.token_counts.add(decoded=decoded, prefill=count_distinct_prompt_tokens(prompt_ids) + read - decoded)
         if self.engine.exact and samples.entropy is not None and not self.policy.is_sharded:

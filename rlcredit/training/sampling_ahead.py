@@ -78,38 +78,27 @@ class SamplingAhead:
         self._adapters = {step: dict(adapter)}
 
     def sample(
-        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        *,
+        seed: int,
+        step: int,
+        episodes: TurnTaker | None = None,
     ) -> Samples:
         """Return the answers of a step's rollout, and begin those of the next one with the policy as it is now.
 
-        Arguments are those of :meth:`rlcredit.decoding.engine.Engine.sample`.
+        Arguments are those of :meth:`rlcredit.decoding.engine.Engine.sample`. ``episodes`` then holds those that have
+        been played.
 
         Raises:
             EngineUnavailable: a server does not answer, or refuses to.
             ValueError: the prompts are not those that ``read_prompts`` has named for this step.
 
         """
-        return self._take_answers(policy, AskedPrompts(list(prompts), prompt_ids), sampling, seed, step)
-
-    def play(
-        self,
-        policy: Policy,
-        prompt_ids: Tensor,
-        prompts: Sequence[int],
-        sampling: Sampling,
-        taker: TurnTaker,
-        *,
-        seed: int,
-        step: int,
-    ) -> Samples:
-        """Return the episodes of a step's rollout, and begin those of the next one, as :meth:`sample` does.
-
-        ``taker`` then holds the episodes that have been played.
-        """
-        return self._take_answers(policy, AskedPrompts(list(prompts), prompt_ids, taker), sampling, seed, step)
-
-    def _take_answers(self, policy: Policy, asked: AskedPrompts, sampling: Sampling, seed: int, step: int) -> Samples:
-        """Return the answers to the prompts of a step, and begin those of the next one."""
+        asked = AskedPrompts(list(prompts), prompt_ids, episodes)
         answers, self._answers = self._answers, None
         drawing, present = self._adapters.get(step), policy.copy_adapter()
         factors = None if drawing is None else [drawing[name].to(policy.device) for name in present]
@@ -137,9 +126,7 @@ class SamplingAhead:
     ) -> Callable[[], Samples]:
         """Begin to answer prompts; return the function that waits for it."""
         request = policy, asked.ids, asked.numbers, sampling
-        if asked.episodes is None:
-            return self.engine.start_sampling(*request, seed=seed, step=step)
-        return self.engine.start_playing(*request, asked.episodes, seed=seed, step=step)
+        return self.engine.start_sampling(*request, seed=seed, step=step, episodes=asked.episodes)
 
 
 def _time_wait(wait: Callable[[], Samples]) -> tuple[Samples, float]:

@@ -58,11 +58,8 @@ def sample_with_scores(
         PolicyMismatch: the engine has drawn from another policy.
 
     """
-    request = policy, prompt_ids, prompts, sampling
-    if episodes is None:
-        samples = engine.sample(*request, seed=seed, step=step, **asked)
-    else:
-        samples = engine.play(*request, episodes, seed=seed, step=step, **asked)
+    options = {**asked} if episodes is None else {**asked, "episodes": episodes}
+    samples = engine.sample(policy, prompt_ids, prompts, sampling, seed=seed, step=step, **options)
     if engine.exact and samples.entropy is not None:
         return samples
     whole = MicroBatches()

@@ -93,8 +93,11 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
         _refuse_idle_processes(trainer.world_size, task)
     module.engine.refuse_run(module.policy, trainer.world_size)
     has_environment = any(held_out_set.task.environment is not None for held_out_set in task.held_out_sets)
-    if (has_environment or task.environment is not None) and (obstacle := module.engine.explain_single_turns()):
-        raise ValueError(obstacle)
+    if (has_environment or task.environment is not None) and not module.engine.can_play:
+        raise ValueError(
+            f"model.engine: {type(module.engine).__name__} answers single turns, and the task has an environment. Set "
+            "it to InProcessEngine, VLLMInProcess or VLLMServer."
+        )
     _refuse_oracle_ahead(module, trainer)
     callbacks = read_callbacks(trainer)
     if task.has_real_rewards:

@@ -62,7 +62,7 @@ def test_refused_arguments():
         MonteCarloCredit(cuts="word")
     with pytest.raises(ValueError, match="baseline to be one of value, optimal, got 'best'"):
         MonteCarloCredit(baseline="best")
-    with pytest.raises(ValueError, match=r"trains on sentences, phrases and turns only, got 'token'\. Use Branches"):
+    with pytest.raises(ValueError, match=r"does not train on tokens, got cuts 'token'\. Use Branches"):
         MonteCarloCredit(train="on_policy")
     with pytest.raises(ValueError, match="train to be one of none, on_policy, equal, got 'all'"):
         MonteCarloCredit(cuts="sentence", train="all")

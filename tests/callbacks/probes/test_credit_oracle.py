@@ -66,12 +66,12 @@ def test_episodes_are_measured_by_turns(fit, tmp_path):
         assert sum(record["true_credit"]) == pytest.approx(record["values"][-1] - record["values"][0], abs=1e-2)
 
 
-def test_true_credit_that_other_noise_has_measured_agrees_with_it():
+def test_true_credit_that_other_noise_has_measured_agrees_with_it(monkeypatch):
     rollout, oracle = play(Verdicts)
     truth = oracle.credit(rollout, range(2 * GROUP), samples=200)
     rollout.oracle, rollout.trail = oracle, (("truth", truth.spread_units(truth.credit)),)
     probe = CreditOracle(completions=2 * GROUP, samples=200)
-    probe._publish_table = lambda *_: None
+    monkeypatch.setattr("callbacks.probes.credit_oracle.publish_text", lambda *_: None)
     metrics = probe._compare_ledgers(None, rollout)
     assert metrics["truth_cosine_by_turn"] > 0.98
     assert metrics["truth_opposite_by_turn"] == 0

@@ -9,7 +9,6 @@ from rlcredit.formulas.turns import count_turns, find_read_lengths
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PromptFormat
 from rlcredit.tasks import Episodes
-from tests.behaviour.test_own_engine import Elsewhere
 from tests.rlcredit.episodes.counting import Counting, Silent, SlowCounting
 
 PROMPTS, GROUP, TOKENS = 3, 6, 64
@@ -31,7 +30,7 @@ def play(policy, environment, engine=None, tokens=TOKENS, prompts=PROMPTS, **set
     prompt_ids = policy.encode_questions([task.build_conversation(example) for example in examples])
     sampling = Sampling(GROUP, tokens, 1.0)
     engine = engine or InProcessEngine()
-    return engine.play(policy, prompt_ids, list(range(prompts)), sampling, table, seed=0, step=0), table
+    return engine.sample(policy, prompt_ids, list(range(prompts)), sampling, seed=0, step=0, episodes=table), table
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +124,3 @@ def test_turns_are_counted_by_hand(policy):
     assert said == [[True, True]] * PROMPTS * GROUP
     assert table.list_states()[:GROUP, 0].unique().numel() == 1
     assert samples.turn.max() == 1
-
-
-def test_an_engine_of_single_turns_refuses_an_environment(policy):
-    with pytest.raises(ValueError, match="Elsewhere answers single turns"):
-        play(policy, Counting(), Elsewhere())

@@ -12,6 +12,7 @@ from rlcredit.formulas.turns import count_turns, find_read_lengths
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PromptFormat
 from rlcredit.tasks import Episodes
+from tests.behaviour.test_own_engine import Elsewhere
 from tests.rlcredit.decoding.fake_vllm import FakeVLLM, served
 from tests.rlcredit.episodes.counting import Counting, SlowCounting
 
@@ -90,3 +91,8 @@ def test_a_continued_run_is_the_run_that_was_not_interrupted(train, tmp_path):
     (checkpoint,) = Path(tmp_path).rglob("*.ckpt")
     continued, _ = train(steps=4, ckpt_path=checkpoint)
     assert all(torch.equal(weight, continued.adapter[name]) for name, weight in whole.adapter.items())
+
+
+def test_an_engine_of_single_turns_is_refused(train):
+    with pytest.raises(ValueError, match="Elsewhere answers single turns, and the task has an environment"):
+        train(steps=1, engine=Elsewhere())
