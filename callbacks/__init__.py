@@ -1,4 +1,4 @@
-"""Operators and probes, in the order of a stack: episode, critics, dense, planning, schedules, signals, tokens, probes.
+"""Operators and probes, in stack order: episode, critics, dense, turns, planning, schedules, signals, tokens, probes.
 
 ``from callbacks import GRPO`` imports that operator alone.
 """

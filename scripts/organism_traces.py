@@ -8,11 +8,14 @@ it. *Letters*: another task, counting letters, by a guess or by spelling.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
+import reasoning_gym
 from tiny_traces import CHAIN_SUM, WRITER_HABITS, Term, TraceWriter, read_signed_terms
+
+from rlcredit.tasks.held_out_split import is_held_out
 
 Trace = Callable[[str], str]
 """What a writer makes of a question."""
@@ -131,6 +134,17 @@ class PolicyRecipe:
     writer: Callable[[random.Random], Trace]
     pieces: str
     tokens: int
+    formats: ClassVar[tuple[str, str]] = ("<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n", "{}<|im_end|>")
+    """How questions and traces are written: as the chat template does."""
+
+    def write_episodes(self, seed: int) -> Iterator[list[str]]:
+        """Yield question and trace without end; questions of the held-out share never appear."""
+        rng = random.Random(seed)
+        trace = self.writer(rng)
+        while True:
+            for entry in reasoning_gym.create_dataset(self.task, seed=rng.getrandbits(31), size=4096, **self.config):
+                if not is_held_out(entry["question"]):
+                    yield [entry["question"], trace(entry["question"])]
 
 
 WORD_PIECES = r"\d| ?[-+=] ?| ?\p{L}+(?:'\p{L}+)?|[^\s\p{L}\d]\s?|\s+"

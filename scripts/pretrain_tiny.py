@@ -3,6 +3,7 @@
 python scripts/pretrain_tiny.py --out rlcredit/tiny
 ORGANISMS=rlcredit/organisms
 python scripts/pretrain_tiny.py --organism decoy --steps 4000 --out $ORGANISMS/decoy
+python scripts/pretrain_tiny.py --organism corridor --batch 32 --steps 1200 --out $ORGANISMS/corridor
 python scripts/pretrain_tiny.py --start rlcredit/tiny --terms 2 12 --steps 3000 --lr 1e-3 --out $ORGANISMS/long_chains
 
 The same bits on one kind of CPU.
@@ -12,38 +13,26 @@ The same bits on one kind of CPU.
 import argparse
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import reasoning_gym
 import torch
+from game_traces import GAME_RECIPES, GameRecipe
 from organism_traces import ORGANISM_RECIPES, PolicyRecipe, lengthen_chains
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
-
-from rlcredit.tasks.held_out_split import is_held_out
 
 SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+RECIPES = {**ORGANISM_RECIPES, **GAME_RECIPES}
 
 
-def generate_traces(seed: int, organism: PolicyRecipe) -> Iterator[tuple[str, str]]:
-    """Yield (question, trace) without end; questions of the held-out share never appear."""
-    rng = random.Random(seed)
-    trace = organism.writer(rng)
-    while True:
-        for entry in reasoning_gym.create_dataset(
-            organism.task, seed=rng.getrandbits(31), size=4096, **organism.config
-        ):
-            if not is_held_out(entry["question"]):
-                yield entry["question"], trace(entry["question"])
-
-
-def train_byte_level_tokenizer(vocab_size: int, seed: int, organism: PolicyRecipe) -> Any:
+def train_byte_level_tokenizer(vocab_size: int, seed: int, organism: PolicyRecipe | GameRecipe) -> Any:
     """Train a byte-level BPE on traces: any UTF-8 text can be encoded, every digit stands alone."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -53,7 +42,7 @@ def train_byte_level_tokenizer(vocab_size: int, seed: int, organism: PolicyRecip
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    stream = generate_traces(seed, organism)
+    stream = organism.write_episodes(seed)
     corpus = ["\n".join(["user", *next(stream), "assistant"]) for _ in range(8192)]
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size, special_tokens=SPECIAL_TOKENS, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
@@ -71,35 +60,33 @@ def train_byte_level_tokenizer(vocab_size: int, seed: int, organism: PolicyRecip
 
 
 def generate_batches(
-    tokenizer: Any, size: int, seed: int, organism: PolicyRecipe
+    tokenizer: Any, size: int, seed: int, organism: PolicyRecipe | GameRecipe
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield (ids, labels), right-padded, of similar length; labels are -100 outside the completion."""
-    stream = generate_traces(seed, organism)
+    """Yield (ids, labels), right-padded, of similar length; labels are -100 outside what the policy writes."""
+    stream = organism.write_episodes(seed)
     rng = random.Random(seed)
     while True:
-        pool = [encode_trace(tokenizer, *next(stream)) for _ in range(16 * size)]
-        pool.sort(key=lambda row: len(row[0]) + len(row[1]))
+        pool = [encode_episode(tokenizer, next(stream), organism.formats) for _ in range(16 * size)]
+        pool.sort(key=lambda row: len(row[0]))
         for start in rng.sample(range(0, len(pool), size), 16):
-            yield pad_traces(pool[start : start + size], tokenizer.pad_token_id)
+            yield pad_episodes(pool[start : start + size], tokenizer.pad_token_id)
 
 
-def encode_trace(tokenizer: Any, question: str, trace: str) -> tuple[list[int], list[int]]:
-    """Return the token ids of the prompt, as the chat template writes it, and of the completion with its end."""
-    chat = [{"role": "user", "content": question}]
-    prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
-    return tokenizer.encode(prompt), tokenizer.encode(trace + tokenizer.eos_token)
-
-
-def pad_traces(rows: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Stack (prompt, completion) rows into ids and labels of one width."""
-    width = max(len(prompt) + len(completion) for prompt, completion in rows)
-    ids = torch.full((len(rows), width), pad)
-    labels = torch.full((len(rows), width), -100)
-    for i, (prompt, completion) in enumerate(rows):
-        end = len(prompt) + len(completion)
-        ids[i, :end] = torch.tensor(prompt + completion)
-        labels[i, len(prompt) : end] = torch.tensor(completion)
+def encode_episode(tokenizer: Any, texts: Sequence[str], formats: tuple[str, str]) -> tuple[list[int], list[int]]:
+    """Return token ids and labels of what is read and what is written, by turns."""
+    ids, labels = [], []
+    for place, text in enumerate(texts):
+        tokens = tokenizer.encode(formats[place % 2].format(text))
+        ids += tokens
+        labels += tokens if place % 2 else [-100] * len(tokens)
     return ids, labels
+
+
+def pad_episodes(rows: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stack rows of ids and labels to one width."""
+    ids = [torch.tensor(row_ids) for row_ids, _ in rows]
+    labels = [torch.tensor(row_labels) for _, row_labels in rows]
+    return pad_sequence(ids, True, pad), pad_sequence(labels, True, -100)
 
 
 def make_untrained_model(tokenizer: Any, width: int, layers: int) -> Any:
@@ -126,7 +113,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("rlcredit/tiny"))
     parser.add_argument("--start", type=Path, help="policy to go on from; from nothing if not given")
     parser.add_argument("--steps", type=int, default=8000)
-    parser.add_argument("--organism", choices=ORGANISM_RECIPES, default="aligned", help="whose traces it learns")
+    parser.add_argument("--organism", choices=RECIPES, default="aligned", help="whose traces it learns")
     parser.add_argument("--terms", type=int, nargs=2, help="fewest and most terms of a chain, 3 and 5 if not given")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--width", type=int, default=64)
@@ -137,8 +124,9 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
-    organism = ORGANISM_RECIPES[args.organism]
+    organism = RECIPES[args.organism]
     if args.terms:
+        assert isinstance(organism, PolicyRecipe), "--terms is for chains"
         organism = lengthen_chains(organism, *args.terms)
     if args.start:
         tokenizer = PreTrainedTokenizerFast.from_pretrained(args.start)

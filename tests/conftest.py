@@ -21,6 +21,7 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.gaps import close_gaps, number_places, open_gaps
 
 gc.disable()  # until all tests are collected: what is imported stays
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs that tests start share the cores with other tests
@@ -39,17 +40,18 @@ class KnownOracle:
 
     def outcomes(self, rollout, rows, starts, samples):
         lengths = rollout.mask.sum(-1)[list(rows), None, None]
-        place = torch.arange(rollout.mask.shape[1] + 1)[:, None].minimum(lengths)
+        place = torch.nn.functional.pad(rollout.mask[list(rows)].cumsum(-1), (1, 0))[..., None]
         right = (5 * place + 3 * lengths + 7 * torch.arange(samples)) % 11 < 5
         return right.where(place < lengths, lengths % 2 == 0).double()
 
     def continue_prefixes(self, rollout, rows, places, samples):
         lengths, sample = rollout.mask.sum(-1)[rows], torch.arange(samples)
-        right = (5 * places[:, None] + 3 * lengths[:, None] + 7 * sample) % 11 < 5
-        rows, places = (values.repeat_interleave(samples) for values in (rows, places))
-        ids = torch.stack([places + 3, places + 4], 1)
-        mask = torch.stack([places >= 0, places % 2 == 0], 1)
-        logprobs = -(1 + places[:, None]) / torch.tensor([7.0, 9.0])
+        counts = rollout.mask.cumsum(-1)[rows, places] - 1
+        right = (5 * counts[:, None] + 3 * lengths[:, None] + 7 * sample) % 11 < 5
+        rows, places, counts = (values.repeat_interleave(samples) for values in (rows, places, counts))
+        ids = torch.stack([counts + 3, counts + 4], 1)
+        mask = torch.stack([counts >= 0, counts % 2 == 0], 1)
+        logprobs = -(1 + counts[:, None]) / torch.tensor([7.0, 9.0])
         return Continuations(rows, places, ids, mask, logprobs, torch.zeros_like(logprobs)), right.double()
 
 
@@ -69,7 +71,9 @@ class KnownLookahead:
         return [torch.rand(4, 2, generator=noise) - 0.5, torch.zeros(2, 4)]
 
     def iterate_states(self, rollout, factors):
-        states = self.embed(torch.nn.functional.pad(rollout.completion_ids[:, :-1], (1, 0)))
+        places = number_places(rollout.mask)
+        ids = close_gaps(rollout.completion_ids, places)
+        states = self.embed(open_gaps(torch.nn.functional.pad(ids[:, :-1], (1, 0)), places))
         yield [(torch.arange(len(states)), states + states @ factors[0] @ factors[1])]
 
     def score_tokens(self, rollout, rows, states):

@@ -8,6 +8,7 @@ from tiny_traces import CHAIN_SUM
 
 from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.operator import CreditOperator
+from rlcredit.formulas.turns import find_read_lengths
 from rlcredit.losses import ClippedSurrogate
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verification.verifiers import Verdict
@@ -57,16 +58,16 @@ class RandomCredit(
 def plain_loss(module, rollout, credit):
     """Return the loss of some credit on a mini-batch, with graph."""
     policy, loss, judged = module.policy, module.loss, rollout.judged.tolist()
-    lengths = rollout.mask.sum(-1).tolist()
-    counted = [length for length, known in zip(lengths, judged) if known]
+    counts = rollout.mask.sum(-1).tolist()
+    counted = [count for count, known in zip(counts, judged) if known]
     others = [] if credit.alternatives is None else list(zip(*(part.tolist() for part in credit.alternatives)))
     total = torch.zeros(())
-    for row, length in enumerate(lengths):
+    for row, length in enumerate(find_read_lengths(rollout.mask).tolist()):
         if not judged[row]:
             continue
         share = {
             "token": 1 / sum(counted),
-            "sequence": 1 / (len(counted) * length),
+            "sequence": 1 / (len(counted) * counts[row]),
             "constant": 1 / (len(counted) * (loss.constant or 1)),
         }[loss.denominator]
         prompt = rollout.prompt_ids[row][rollout.prompt_ids[row] != -1]
@@ -75,6 +76,7 @@ def plain_loss(module, rollout, credit):
         credited = [
             (place, rollout.completion_ids[row, place], rollout.old_logprobs[row, place], credit.advantages[row, place])
             for place in range(length)
+            if rollout.mask[row, place]
         ]
         credited += [(place, token, logprob, weight) for other, place, token, logprob, weight in others if other == row]
         for place, token, old_logprob, gain in credited:
@@ -83,11 +85,13 @@ def plain_loss(module, rollout, credit):
         for other, place, ids, mask, logprobs, gains in branches:
             if other != row:
                 continue
-            own = ids[mask]
+            own = ids[: int(find_read_lengths(mask[None]))]
             read = torch.cat([prompt, rollout.completion_ids[row, :place], own])
             logits = policy.lm(input_ids=read[None]).logits[0, -len(own) - 1 : -1]
             log_p = (logits / module.sampling.temperature).log_softmax(-1)
             for place, token in enumerate(own):
+                if not mask[place]:
+                    continue
                 total = total - share * surrogate(loss, log_p[place, token] - logprobs[place], gains[place])
     return total
 

@@ -13,9 +13,10 @@ from rlcredit.formulas.segments import Cuts, segment_starts
 from rlcredit.formulas.value_estimates import carried_values
 
 
+
 class ForcedAnswer(
     CreditOperator,
-    reads="completion_ids judged lookahead prompt_ids rewards tokens",
+    reads="completion_ids judged lookahead prompt_ids rewards tokens turn",
     writes="critic_weight values",
     costly=True,
     rewards="binary",
@@ -31,7 +32,7 @@ class ForcedAnswer(
     Args:
         closing: Text that is put behind a prefix and leads to the answer.
         cuts: Where values are taken: before each ``token``, each ``sentence``, or each planning ``phrase`` and what
-            lies between two; in between the value stays.
+            lies between two, or each ``turn``, as IGPO and TRACE (arXiv:2607.13988) do; in between the value stays.
 
     """
 
@@ -39,13 +40,13 @@ class ForcedAnswer(
         super().__init__()
         self.closing = closing
         self.cuts: Cuts = require_choice("ForcedAnswer", "cuts", cuts, get_args(Cuts))
-        self.reads = self.reads | ({"plan_mask"} if cuts == "phrase" else set())
+        self.reads = self.reads | {{"phrase": "plan_mask", "turn": "turn"}.get(cuts, "tokens")}
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace values; log how good they are, the prefixes read, and the value of the prompts and of the ends."""
         mask = rollout.mask
         plan_mask = rollout.plan_mask if self.cuts == "phrase" else mask  # used by phrases only
-        starts = segment_starts(rollout.tokens, plan_mask, mask, self.cuts)
+        starts = segment_starts(rollout.tokens, plan_mask, rollout.turn, self.cuts)
         read: Tensor = rollout.lookahead.read_answers(rollout, starts, self.closing).exp()
         rollout.values, rollout.critic_weight = carried_values(read, starts, mask), 1.0
         return {

@@ -10,7 +10,12 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import stream_number, token_uniforms
 from rlcredit.formulas.branches import fork_places
+from rlcredit.formulas.gaps import close_gaps, number_places
 from rlcredit.formulas.parameter_choices import require_choice
+from rlcredit.formulas.turns import find_turn_starts
+
+ForkCuts = Literal["token", "turn"]
+"""Tokens that a completion may fork at: any, or the first of a turn."""
 
 ForkRule = Literal["threshold", "random", "entropy_rank"]
 
@@ -44,6 +49,7 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
         level: Entropy in nats above which ``threshold`` forks.
         rate: Chance that ``random`` forks at a token.
         spacing: Fewest tokens between two forks.
+        cuts: Places that may be forks: any ``token``, or the first of a ``turn``, as episodes need it.
 
     """
 
@@ -56,6 +62,7 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
         level: float = 0.3,
         rate: float = 0.1,
         spacing: int = 4,
+        cuts: ForkCuts = "token",
     ) -> None:
         super().__init__()
         if forks < 0 or width < 0 or level < 0 or spacing < 1 or not 0 <= rate <= 1:
@@ -68,7 +75,8 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
         self.rule: ForkRule = require_choice("Branches", "rule", rule, get_args(ForkRule))
         self.train: BranchWeights = require_choice("Branches", "train", train, get_args(BranchWeights))
         self.level, self.rate, self.spacing = level, rate, spacing
-        self.reads = self.reads | {"step" if rule == "random" else "entropy"}
+        self.cuts: ForkCuts = require_choice("Branches", "cuts", cuts, get_args(ForkCuts))
+        self.reads = self.reads | {"step" if rule == "random" else "entropy"} | ({"turn"} if cuts == "turn" else set())
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log tokens decoded, the value of the prompts, forks per completion, and where credit lies."""
@@ -77,15 +85,20 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
     def choose_forks(self, rollout: Rollout) -> Tensor:
         """Return the places of forks, ascending, then -1, shape ``(B, forks)``."""
         mask = rollout.judged_mask
-        place = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+        columns = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+        place = number_places(mask)
         if self.rule == "random":
             stream = (self.run_seed, rollout.step, stream_number("Branches"))
             candidates = token_uniforms(*stream, tuple(mask.shape), rollout.group_size).to(mask.device) < self.rate
         else:
             candidates = rollout.entropy > (self.level if self.rule == "threshold" else 0)
+        if self.cuts == "turn":
+            candidates = candidates & find_turn_starts(rollout.turn)
         priority = rollout.entropy if self.rule == "entropy_rank" else -place
         forks = self.forks if self.width else 0
-        return fork_places(priority, candidates & mask & (place > 0), forks, self.spacing)
+        priority, candidates = close_gaps(priority, place), close_gaps(candidates & mask & (place > 0), place)
+        places = fork_places(priority, candidates, forks, self.spacing)
+        return close_gaps(columns, place).gather(1, places.clamp(min=0)).where(places >= 0, -1)
 
     def bound(self, limit: float, group_size: int) -> float:
         """Values lie in [0, 1], and so do their baselines."""

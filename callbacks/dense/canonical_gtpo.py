@@ -4,6 +4,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.gaps import close_gaps, number_places, open_gaps
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.outcome_sets import NormSet, outcome_normalized, shaped_rewards
 from rlcredit.formulas.parameter_choices import require_choice
@@ -39,8 +40,10 @@ def canonical_gtpo_advantages(
         Shape ``(B, T)``; zero for completions without a verdict.
 
     """
+    places = number_places(mask)
+    entropy, mask = close_gaps(entropy, places), close_gaps(mask, places)
     shaped_values, members = shaped_rewards(verdicts, entropy, mask, group_size, alpha1, alpha2, floor)
-    return outcome_normalized(shaped_values, members, norm_set).to(entropy.dtype)
+    return open_gaps(outcome_normalized(shaped_values, members, norm_set).to(entropy.dtype), places)
 
 
 class CanonicalGTPO(CreditOperator, reads="correct entropy judged", writes="advantages", rewards="binary"):

@@ -53,7 +53,7 @@ class ExpectedGradient(
             return {"weight": 0.0, "alternatives": 0.0, "size": 0.0}
         options = rollout.lookahead.read_alternatives(rollout, self.smallest, self.most)
         rows, places = options.rows, options.places
-        paths = prefix_statistics(-rollout.old_logprobs)[rows, places]
+        paths = prefix_statistics(-rollout.old_logprobs, rollout.mask)[rows, places]
         next_values = rollout.critic.estimate(
             rollout, rows, options.hidden, extended_statistics(paths, -options.logprobs)
         )

@@ -14,6 +14,7 @@ from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.segments import Cuts, segment_differences, segment_starts
 from rlcredit.formulas.uncertainty import token_odds
 
+
 Baseline = Literal["value", "optimal"]
 
 
@@ -47,14 +48,14 @@ def optimal_baseline_credit(credit: Tensor, logprobs: Tensor) -> Tensor:
     return (credit * token_odds(logprobs)).to(credit.dtype)
 
 
-class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", writes="advantages", costly=True):
+class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens turn", writes="advantages", costly=True):
     r"""Give every token the difference that its segment makes, :math:`A_t = V_{end} - V_{start}`.
 
     The value of a prefix is the share of right ones among its continuations by the policy itself; at the end it is the
     verdict. With sentences this is the advantage of VinePPO (Kazemnejad et al., 2024, arXiv:2410.01679), without its
     loss. With tokens it estimates the true advantage without bias, with noise that falls as one over the root of
-    ``samples``. Put it where ``GRPO`` would stand, for ``cuts="phrase"`` below an operator that marks planning; phrases
-    that touch are one.
+    ``samples``; with turns that of a turn, by episodes that are played to their end. Put it where ``GRPO`` would stand,
+    for ``cuts="phrase"`` below an operator that marks planning; phrases that touch are one.
 
     Only continuations that leave all completions are decoded; see :class:`rlcredit.oracle.Oracle`. A completion
     without verdict gets nothing.
@@ -64,13 +65,13 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
     continuations, and :math:`V_{end}` also counts the rest of the completion. The weight of segment k is
     ``(1 + samples) ** -k`` with ``on_policy``, so that late segments teach little, and one with ``equal``, which turns
     the gradient; see ``Branches``. Continuations that prefixes share are no independent draws from each: these are
-    decoded anew for every cut, at a higher cost, and for sentences and phrases only. Whether a token opens a sentence
-    or a phrase shows once it, or the phrase, is drawn: cuts look ahead so far.
+    decoded anew for every cut, at a higher cost, and never for tokens. Whether a token opens a sentence or a phrase
+    shows once it, or the phrase, is drawn: cuts look ahead so far. Turns do not.
 
     Args:
         samples: Continuations per prefix.
-        cuts: Segments that get credit: each ``token``, each ``sentence``, or each planning ``phrase`` and what lies
-            between two.
+        cuts: Segments that get credit: each ``token``, each ``sentence``, each planning ``phrase`` and what lies
+            between two, or, in episodes always, each ``turn``.
         baseline: ``value``, or for tokens ``optimal``, which leaves the gradient less noise; see
             :func:`callbacks.dense.monte_carlo_credit.optimal_baseline_credit`.
         train: Weight of a branch if the continuations are trained on, ``on_policy`` or ``equal``; ``none`` if they
@@ -91,15 +92,18 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
             raise ValueError(f"MonteCarloCredit has the optimal baseline for tokens only, got cuts {cuts!r}.")
         self.train: Training = require_choice("MonteCarloCredit", "train", train, get_args(Training))
         if train != "none" and cuts == "token":
-            raise ValueError(f"MonteCarloCredit trains on sentences and phrases only, got {cuts!r}. Use Branches.")
+            raise ValueError(
+                f"MonteCarloCredit trains on sentences, phrases and turns only, got {cuts!r}. Use Branches."
+            )
         self.writes = self.writes | ({"continuations"} if train != "none" else set())
-        self.reads = self.reads | ({"plan_mask"} if cuts == "phrase" else set())
+        self.reads = self.reads | {{"phrase": "plan_mask", "turn": "turn"}.get(cuts, "tokens")}
         self.reads = self.reads | ({"old_logprobs"} if baseline == "optimal" else set())
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log how many tokens were decoded for it, the value of the prompts, and where credit lies."""
         mask, decoded_count = rollout.mask, rollout.oracle.decoded
-        starts = segment_starts(rollout.tokens, rollout.plan_mask if self.cuts == "phrase" else mask, mask, self.cuts)
+        plan_mask = rollout.plan_mask if self.cuts == "phrase" else mask  # used by phrases only
+        starts = segment_starts(rollout.tokens, plan_mask, rollout.turn, self.cuts)
         if self.train != "none":
             return credit_branches(rollout, places_in_order(starts & rollout.judged_mask), self.samples, self.train)
         right = rollout.oracle.outcomes(rollout, range(len(mask)), starts.cpu(), self.samples)

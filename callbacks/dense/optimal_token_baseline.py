@@ -4,6 +4,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.gaps import close_gaps, number_places, open_gaps
 from rlcredit.formulas.groups import ROUNDING_ERROR
 from rlcredit.formulas.masked import masked_mean, masked_sum
 from rlcredit.formulas.uncertainty import squared_score_norm
@@ -41,6 +42,8 @@ def optimal_token_advantages(
                 [-0.5000]])
 
     """
+    places = number_places(mask)
+    old_logprobs, sum_pi_squared, mask = (close_gaps(values, places) for values in (old_logprobs, sum_pi_squared, mask))
     alive = (mask & judged[:, None]).view(-1, group_size, mask.shape[-1])
     norms = squared_score_norm(old_logprobs.double(), sum_pi_squared)
     energies = norms.where(mask, 0).cumsum(-1).view(alive.shape)
@@ -49,7 +52,8 @@ def optimal_token_advantages(
     baselines = masked_sum(energies * row_rewards, alive, dim=1, keepdim=True) / weight
     baseline = baselines.where(weight > 0, masked_mean(row_rewards, alive, dim=1, keepdim=True))
     advantages = row_rewards - baseline
-    return advantages.where(alive & (advantages.abs() > ROUNDING_ERROR), 0).view(mask.shape).to(rewards.dtype)
+    advantages = advantages.where(alive & (advantages.abs() > ROUNDING_ERROR), 0).view(mask.shape).to(rewards.dtype)
+    return open_gaps(advantages, places)
 
 
 class OptimalTokenBaseline(CreditOperator, reads="judged old_logprobs rewards sum_pi_squared", writes="advantages"):

@@ -7,6 +7,7 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.groups import ROUNDING_ERROR, group_deviations, group_std
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.prefixes import companion_sums, prefix_values
+from rlcredit.formulas.value_estimates import following_values
 
 
 def tempo_advantages(rewards: Tensor, values: Tensor, mask: Tensor, group_size: int) -> Tensor:
@@ -39,7 +40,7 @@ def tempo_advantages(rewards: Tensor, values: Tensor, mask: Tensor, group_size: 
 
     """
     deviations, _ = group_deviations(rewards, group_size)
-    differences = values.diff(dim=-1)
+    differences = following_values(rewards, values[:, :-1], mask) - values[:, :-1]
     credit = deviations.view(-1, 1) + differences.where(differences.abs() > ROUNDING_ERROR, 0)
     scale = (group_std(rewards, group_size) + 1e-6).repeat_interleave(group_size, 0)
     return (credit / scale).where(mask & ~rewards.isnan()[:, None], 0).to(rewards.dtype)
@@ -58,7 +59,7 @@ class TEMPO(CreditOperator, reads="completion_ids judged rewards", writes="advan
         counts, sums = companion_sums(rollout.rewards, rollout.judged, rollout.completion_ids, mask, size)
         values = prefix_values(rollout.rewards, counts, sums, mask)
         rollout.advantages = tempo_advantages(rollout.judged_rewards, values, mask, size)
-        changes = values.diff(dim=-1).abs() > ROUNDING_ERROR
+        changes = (following_values(rollout.rewards, values[:, :-1], mask) - values[:, :-1]).abs() > ROUNDING_ERROR
         return {
             "shared_fraction": masked_mean((counts[:, :-1] > 0).float(), verdict_mask),
             "changed_fraction": masked_mean(changes.float(), verdict_mask),

@@ -9,6 +9,7 @@ from rlcredit.credit.contract import StackError
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.groups import group_imputed_values
+from rlcredit.formulas.turns import find_read_lengths
 
 if TYPE_CHECKING:
     from lightning.pytorch import LightningModule, Trainer
@@ -82,6 +83,6 @@ class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards", neu
         if self.limit is None:
             raise StackError("SoftOverlong has no limit outside a trainer. Pass max_tokens.")
         cache = self.cache or max(1, self.limit // 5)
-        penalty = self.factor * overlong_penalty(rollout.mask.sum(-1).float(), self.limit, cache)
+        penalty = self.factor * overlong_penalty(find_read_lengths(rollout.mask).float(), self.limit, cache)
         rollout.rewards = group_imputed_values(rollout.rewards + penalty, rollout.judged, rollout.group_size)
         return {"penalized_fraction": (penalty < 0).float().mean(), "penalty": penalty.mean()}

@@ -20,7 +20,7 @@ SHIPPED_GRAMS = Path(str(files("rlcredit"))) / "tiny" / "grams.json"
 """Mined from the embedded policy before training; ``scripts/mine_grams.py`` says how."""
 
 
-class MinedGrams(CreditOperator, reads="tokens", writes="plan_mask"):
+class MinedGrams(CreditOperator, reads="tokens turn", writes="plan_mask"):
     """Mark as planning the tokens that spell one of the phrases of a file.
 
     The Strategic Grams of HICRA (Wang et al., 2025, arXiv:2509.03646): n-grams of three to five words from successful
@@ -56,5 +56,5 @@ class MinedGrams(CreditOperator, reads="tokens", writes="plan_mask"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked and of completions that plan at all."""
-        rollout.plan_mask = phrase_plan_mask(rollout.tokens, self.grams, rollout.mask)
+        rollout.plan_mask = phrase_plan_mask(rollout.tokens, self.grams, rollout.turn)
         return plan_coverage(rollout.plan_mask, rollout.mask)

@@ -6,6 +6,7 @@ from torch import Tensor
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import stream_number, token_uniforms
+from rlcredit.formulas.gaps import close_gaps, number_places, open_gaps
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.spans import plan_coverage
 
@@ -15,7 +16,7 @@ def rotated_plan_mask(plan_mask: Tensor, mask: Tensor, shifts: Tensor) -> Tensor
 
     Args:
         plan_mask: True on planning tokens, shape ``(B, T)``.
-        mask: True on sampled tokens, a prefix of each row, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
         shifts: Number of tokens by which each mask is rotated, shape ``(B,)`` int64.
 
     Returns:
@@ -28,8 +29,9 @@ def rotated_plan_mask(plan_mask: Tensor, mask: Tensor, shifts: Tensor) -> Tensor
 
     """
     length = mask.sum(-1, keepdim=True).clamp(min=1)
-    places = (torch.arange(mask.shape[1], device=mask.device) - shifts[:, None]) % length
-    return plan_mask.gather(-1, places) & mask
+    places = number_places(mask)
+    rotated_places = (torch.arange(mask.shape[1], device=mask.device) - shifts[:, None]) % length
+    return open_gaps(close_gaps(plan_mask, places).gather(-1, rotated_places), places) & mask
 
 
 class RandomPlanner(CreditOperator, reads="step plan_mask", writes="plan_mask"):

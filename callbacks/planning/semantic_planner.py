@@ -11,7 +11,7 @@ import torch
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.planning_classifier import PlanningAnchors, PlanningClassifier
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.spans import Span, plan_coverage, plan_mask_from_spans
+from rlcredit.formulas.spans import Span, plan_coverage, plan_mask_from_spans, turn_texts
 
 if TYPE_CHECKING:
     from lightning.pytorch import LightningModule, Trainer
@@ -33,7 +33,7 @@ def word_windows(text: str, window: int, stride: int) -> list[Span]:
     return [(part[0][0], part[-1][1]) for part in parts if len(part) >= 3]
 
 
-class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly=True):
+class SemanticPlanner(CreditOperator, reads="tokens turn", writes="plan_mask", costly=True):
     """Mark the windows of words that lie nearer to sentences of planning than to sentences of execution.
 
     A window plans if its cosine with the mean planning anchor exceeds both ``minimum`` and, by more than ``threshold``,
@@ -75,9 +75,9 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked, of completions that plan at all, and how many windows were new."""
-        texts, encoded_count = ["".join(pieces) for pieces in rollout.tokens], self.judge.encoded
+        texts, encoded_count = turn_texts(rollout.tokens, rollout.turn), self.judge.encoded
         planning_spans = self.planning_spans(texts, rollout.mask.device)
-        rollout.plan_mask = plan_mask_from_spans(rollout.tokens, planning_spans, rollout.mask)
+        rollout.plan_mask = plan_mask_from_spans(rollout.tokens, planning_spans, rollout.turn)
         return {**plan_coverage(rollout.plan_mask, rollout.mask), "encoded": self.judge.encoded - encoded_count}
 
     def planning_spans(self, texts: Sequence[str], device: torch.device) -> list[list[Span]]:

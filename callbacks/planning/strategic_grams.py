@@ -14,7 +14,7 @@ PLANNING_PHRASES = (
 """The 18 strategic phrases of the SEPA paper, after the Strategic Grams of Wang et al. (2025, arXiv:2509.03646)."""
 
 
-class StrategicGrams(CreditOperator, reads="tokens", writes="plan_mask", usual=True):
+class StrategicGrams(CreditOperator, reads="tokens turn", writes="plan_mask", usual=True):
     """Mark as planning the tokens that spell one of a list of phrases.
 
     Phrases are searched in the text and mapped to tokens by their characters, so that apostrophes, hyphens, line breaks
@@ -36,5 +36,5 @@ class StrategicGrams(CreditOperator, reads="tokens", writes="plan_mask", usual=T
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked and of completions that plan at all."""
         phrases = PLANNING_PHRASES if self.phrases is None else self.phrases
-        rollout.plan_mask = phrase_plan_mask(rollout.tokens, phrases, rollout.mask)
+        rollout.plan_mask = phrase_plan_mask(rollout.tokens, phrases, rollout.turn)
         return plan_coverage(rollout.plan_mask, rollout.mask)

@@ -5,6 +5,7 @@ from torch.nn.functional import pad
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.gaps import close_gaps, number_places, open_gaps
 from rlcredit.formulas.groups import group_standardized
 from rlcredit.formulas.masked import masked_mean
 
@@ -22,8 +23,10 @@ def local_maxima(values: Tensor, mask: Tensor) -> Tensor:
         tensor([[False,  True, False,  True]])
 
     """
-    padded_values = pad(values.where(mask, -float("inf")), (1, 1), value=-float("inf"))
-    return mask & (values > padded_values[:, :-2]) & (values > padded_values[:, 2:])
+    places = number_places(mask)
+    values = close_gaps(values.where(mask, -float("inf")), places)
+    padded_values = pad(values, (1, 1), value=-float("inf"))
+    return open_gaps((values > padded_values[:, :-2]) & (values > padded_values[:, 2:]), places) & mask
 
 
 class DecisionPivots(CreditOperator, reads="entropy"):

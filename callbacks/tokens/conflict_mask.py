@@ -5,6 +5,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.gaps import close_gaps, number_places, open_gaps
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.prefixes import companion_rows
 
@@ -58,6 +59,8 @@ def conflict_weights(
                 [0., 0., 1., 0.]])
 
     """
+    places = number_places(mask)
+    advantages, completion_ids, mask = (close_gaps(values, places) for values in (advantages, completion_ids, mask))
     signs = advantages.sign().where(mask, 0)
     place, length = torch.arange(mask.shape[1], device=mask.device), mask.sum(-1, keepdim=True)
     mirror = (length - 1 - place).where(mask, place)  # the last token first; the same once more turns it back
@@ -65,7 +68,7 @@ def conflict_weights(
     trailing = leading_conflicts(signs.gather(-1, mirror), completion_ids.gather(-1, mirror), group_size)
     runs = leading.to(advantages.dtype) + trailing.gather(-1, mirror)
     weight = torch.full_like(advantages, negative).where(signs < 0, positive)
-    return weight**runs
+    return open_gaps(weight**runs, places)
 
 
 class ConflictMask(

@@ -6,7 +6,7 @@ from torch import Tensor
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.contingency_tables import class_counts, key_token_values
-from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.masked import last_token_mask, masked_mean
 
 
 def key_token_credit(
@@ -40,8 +40,7 @@ def key_token_credit(
     answers, tokens = members[..., keys // span].double()
     values = key_token_values(torch.cat([present, answers - present]), uses, tokens, frequency)
     credit = torch.zeros(mask.shape, dtype=torch.float64, device=mask.device).masked_scatter(token_mask, values[place])
-    before_last = torch.arange(mask.shape[1], device=mask.device) < mask.sum(-1, keepdim=True) - 1
-    return credit.where(before_last, 0)
+    return credit.where(~last_token_mask(mask), 0)
 
 
 class KTAE(

@@ -7,14 +7,25 @@ from torch import Tensor
 
 from rlcredit.bridge.batch_layout import BatchLayout, lay_out_batch
 from rlcredit.bridge.bridged_stack import BridgedStack, StackSource, load_stack
+from rlcredit.bridge.episode_facts import (
+    TurnValues,
+    hash_observations,
+    read_turn_numbers,
+    read_turn_rewards,
+    read_turn_values,
+)
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.credit.stack_checks import refuse_binary_operators
 from rlcredit.formulas.groups import group_imputed_values
+from rlcredit.formulas.turns import count_turns, number_turns
 from rlcredit.verification.reward_calls import read_rewards
 
 DIRECT_CALL = "this call"
 """Giver of a batch that comes from no trainer with a bridge."""
+
+TURN_REPAIRS = {"turn_rewards": "Pass a list of None if each episode has one reward, at its end."}
+"""Sentence for callers that give episodes without the rewards of their turns."""
 
 VERDICT_REPAIR = "Let the trainer's rewards be verdicts"
 """Repair where a trainer gives rewards only, and verdicts are needed."""
@@ -33,6 +44,9 @@ def assign_credit(
     sum_pi_squared: Tensor | None = None,
     prompt_ids: Tensor | None = None,
     correct: Tensor | Sequence[float] | None = None,
+    turn: Tensor | None = None,
+    turn_rewards: TurnValues | None = None,
+    states: TurnValues | None = None,
     decode: Decode | None = None,
     step: int | None = None,
     giver: str = DIRECT_CALL,
@@ -40,7 +54,8 @@ def assign_credit(
     """Return the advantage of every token.
 
     Rows may come in any order, groups may differ in size, and tokens that were not sampled may stand anywhere in a row:
-    on the left, on the right, or between sampled ones. Operators see sampled tokens only.
+    on the left, on the right, or between sampled ones. A row is an episode: what stands between sampled tokens is what
+    an environment has said, and the sampled tokens between are a turn.
 
     Args:
         stack: Operators, as instances or as ``["GRPO", "GTPO(beta=0.1)"]``; the name of a condition, as
@@ -57,6 +72,12 @@ def assign_credit(
         sum_pi_squared: Sum of the squared probabilities of all tokens at each place, shape ``(B, T)``.
         prompt_ids: Token ids of the prompts, shape ``(B, L)``.
         correct: One for right and zero for wrong, shape ``(B,)``; the rewards if these are nothing else.
+        turn: Number of the turn of each sampled token, shape ``(B, T)``; the numbers of what lies between gaps of the
+            mask if not given.
+        turn_rewards: Reward after each turn, shape ``(B, K)``, or a list for each completion, None for one that has its
+            reward at the end. The last turn has whatever ``rewards`` hold beyond the turns before it, given or not.
+        states: Hash of the observation that each turn acts on, shape ``(B, K)``, or a list for each completion; if not
+            given, made from ``completion_ids`` between the turns, and from the prompt for the first.
         decode: Function from the token ids of a completion to the text of each token; see
             :func:`rlcredit.policy.pieces.make_piece_decoder`.
         step: Optimizer steps taken so far, for schedules and noise.
@@ -91,12 +112,16 @@ def assign_credit(
         "sum_pi_squared": sum_pi_squared,
     }
     named_ids = {"completion_ids": completion_ids, "prompt_ids": prompt_ids}
-    bridge.refuse_missing({**fields, **named_ids, "decode": decode, "step": step}, giver)
     mask, group_names = _read_mask(mask), groups.tolist() if isinstance(groups, Tensor) else list(groups)
+    _refuse_other_shapes({"completion_ids": completion_ids, "turn": turn, **fields}, mask)
+    turn = number_turns(mask) if turn is None else read_turn_numbers(turn, mask)
+    has_turns = bool((count_turns(turn) > 1).any())
+    turn_facts = {"turn_rewards": turn_rewards, "states": completion_ids if states is None else states}
+    turn_facts = turn_facts if has_turns else dict.fromkeys(turn_facts, True)  # a rollout fills in one turn
+    bridge.refuse_missing({**fields, **named_ids, **turn_facts, "decode": decode, "step": step}, giver, TURN_REPAIRS)
     rows = len(mask)
     if len(group_names) != rows:
         raise ValueError(f"groups has {len(group_names)} entries, expected {rows}: the group of each row of the mask.")
-    _refuse_other_shapes({"completion_ids": completion_ids, **fields}, mask)
     _refuse_unreadable_values({name: fields[name] for name in bridge.list_needs().keys() & fields.keys()}, mask)
     if prompt_ids is not None and (prompt_ids.ndim != 2 or len(prompt_ids) != rows):
         raise ValueError(f"prompt_ids has shape {tuple(prompt_ids.shape)}, expected ({rows}, L).")
@@ -106,7 +131,9 @@ def assign_credit(
         raise ValueError(f"correct holds {odd[0]:g}, expected one for right and zero for wrong.")
     refuse_partial_rewards(bridge, rewards, correct, "Pass `correct` too" if giver == DIRECT_CALL else VERDICT_REPAIR)
     layout = lay_out_batch(mask, group_names)
-    _refuse_gaps(bridge, layout)
+    if states is None and completion_ids is not None and has_turns and "states" in bridge.list_needs():
+        prompts = layout.slots[:, None] // layout.group_size if prompt_ids is None else prompt_ids
+        states = hash_observations(turn, completion_ids, prompts.tolist())
     rollout = _make_rollout(
         layout,
         step or 0,
@@ -115,6 +142,9 @@ def assign_credit(
         rewards,
         rewards if correct is None else correct,
         {name: value.detach().float() for name, value in fields.items() if value is not None},
+        turn,
+        None if turn_rewards is None else read_turn_rewards(turn_rewards, rewards, turn),
+        None if states is None else read_turn_values("states", states, turn, -1),
     )
     return layout.restore_tokens(bridge.assign(rollout, None if completion_ids is None else decode).advantages)
 
@@ -166,16 +196,6 @@ def _read_numbers(name: str, values: Tensor | Sequence[float | None], mask: Tens
     return values
 
 
-def _refuse_gaps(stack: BridgedStack, layout: BatchLayout) -> None:
-    """Refuse operators that compare tokens by their places where other tokens stand between."""
-    comparing = [operator.label for operator in stack.operators if "completion_ids" in operator.reads]
-    if comparing and layout.has_gaps:
-        raise StackError(
-            f"{comparing[0]} compares completions token by token, and the mask has gaps: tokens that were not sampled, "
-            "such as the output of tools, stand between sampled ones. Take it out of this stack."
-        )
-
-
 def refuse_partial_rewards(stack: BridgedStack, rewards: Tensor, correct: Tensor | None, repair: str) -> None:
     """Refuse rewards that are no verdicts where an operator needs verdicts and has none.
 
@@ -209,6 +229,9 @@ def _make_rollout(
     rewards: Tensor,
     correct: Tensor,
     values: Mapping[str, Tensor],
+    turn: Tensor,
+    turn_rewards: Tensor | None,
+    states: Tensor | None,
 ) -> Rollout:
     """Return the batch as a rollout; what was not given, and no operator reads, is zero, and minus one for ids."""
     mask = layout.placed_mask
@@ -218,16 +241,19 @@ def _make_rollout(
     if "ref_logprobs" in per_token:
         per_token["ref_log_ratio"] = per_token["old_logprobs"] - per_token["ref_logprobs"]
     rewards, correct = (layout.place_rows(numbers, fill=torch.nan) for numbers in (rewards, correct))
+    turn_tables = (("turn_rewards", turn_rewards, 0), ("states", states, -1))
     verdict_mask = ~(rewards.isnan() | correct.isnan())
     return Rollout(
         step=step,
         group_size=layout.group_size,
         prompt_ids=layout.place_rows(prompt_ids, fill=-1),
-        completion_ids=layout.place_tokens(completion_ids),
+        completion_ids=layout.place_ids(completion_ids),
         mask=mask,
         correct=group_imputed_values(correct, verdict_mask, layout.group_size),
         judged=verdict_mask,
         task_rewards=group_imputed_values(rewards, verdict_mask, layout.group_size),
         tokens=[[]] * len(mask),
         **per_token,  # pyright: ignore[reportArgumentType]
+        turn=layout.place_rows(turn.gather(1, layout.columns), fill=-1),
+        **{name: layout.place_rows(table, filler) for name, table, filler in turn_tables if table is not None},
     )

@@ -9,6 +9,7 @@ from rlcredit.credit.contract import OperatorContract, StackError
 from rlcredit.credit.operator_state import label_operators, move_state, note_credit
 from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.credit.stack_checks import check_stack
+from rlcredit.formulas.turns import find_read_lengths
 
 if TYPE_CHECKING:
     from rlcredit.credit.operator import CreditOperator
@@ -35,6 +36,8 @@ ARGUMENT_DESCRIPTIONS = {
     "ref_logprobs": "log-probabilities of the sampled tokens under the reference policy, shape (B, T)",
     "sum_pi_squared": "sums of the squared probabilities of all tokens, shape (B, T)",
     "prompt_ids": "token ids of the prompts, shape (B, L)",
+    "turn_rewards": "the reward after each turn, shape (B, K), or a list for each completion",
+    "states": "a hash of the observation that each turn acts on, shape (B, K), or `completion_ids` to make it from",
     "decode": "a function from the token ids of a completion to the text of each",
     "step": "the number of optimizer steps taken so far",
 }
@@ -166,9 +169,9 @@ class BridgedStack:
 
 
 def _decode_rows(decode: Decode, rollout: Rollout) -> list[list[str]]:
-    """Return the texts of all sampled tokens."""
+    """Return the texts of all tokens, and of what an environment has said between them."""
     rows = []
-    for ids, length in zip(rollout.completion_ids.tolist(), rollout.mask.sum(-1).tolist(), strict=True):
+    for ids, length in zip(rollout.completion_ids.tolist(), find_read_lengths(rollout.mask).tolist(), strict=True):
         rows.append(list(decode(ids[:length])))
         if len(rows[-1]) != length:
             raise ValueError(f"decode returned {len(rows[-1])} texts for {length} tokens. Return one for each.")

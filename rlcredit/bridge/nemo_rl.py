@@ -23,7 +23,8 @@ class CreditAdvantageEstimator:
     """Estimate advantages by a stack, where NeMo-RL's trainer asks its own estimators.
 
     NeMo-RL gives no entropies; token ids only in ``message_log`` or ``input_ids`` of its batch; and log-probabilities
-    of zero where it skips them. What a stack reads and is not there is refused.
+    of zero where it skips them. What a stack reads and is not there is refused. Its mask is one
+    on the messages of the assistant, so that each is a turn.
 
     Args:
         stack: Operators, as instances or by name; the name of a condition, as ``sepa_paper/c2_grpo_gtpo``; or a file.
@@ -42,8 +43,8 @@ class CreditAdvantageEstimator:
         seed: int = 0,
     ) -> None:
         self.stack = load_stack(stack, seed)
-        arguments = dict.fromkeys(("completion_ids", "old_logprobs", "ref_logprobs", "step"), True)
-        self.stack.refuse_missing({**arguments, "decode": decode}, "NeMo-RL", NEMO_REPAIRS)
+        names = ("completion_ids", "old_logprobs", "ref_logprobs", "turn_rewards", "states", "step")
+        self.stack.refuse_missing({**dict.fromkeys(names, True), "decode": decode}, "NeMo-RL", NEMO_REPAIRS)
         self._decode = decode
         self._step = 0
 
@@ -64,7 +65,8 @@ class CreditAdvantageEstimator:
             rewards: Rewards, shape ``(B,)``.
             mask: One on response tokens that count, shape ``(B, S)``.
             repeated_batch: Batch with token ids, where operators read them: ``message_log``, or ``input_ids`` of shape
-                ``(B, S)``.
+                ``(B, S)``. NeMo-RL adds the rewards of turns up and drops them; an environment or rollout of your own
+                may keep them as ``turn_rewards``, a list for each row. The reward is that of the last turn without.
             logprobs_policy: Log-probabilities, shape ``(B, S)``; zeros count as none.
             logprobs_reference: Log-probabilities of the reference policy, shape ``(B, S)``; zeros count as none.
 
@@ -78,12 +80,14 @@ class CreditAdvantageEstimator:
             "old_logprobs": _drop_zeros(logprobs_policy),
             "ref_logprobs": _drop_zeros(logprobs_reference),
         }
-        self.stack.refuse_missing({**arguments, "decode": self._decode, "step": step}, "NeMo-RL", NEMO_REPAIRS)
+        facts = {**arguments, "turn_rewards": True, "states": True, "decode": self._decode, "step": step}
+        self.stack.refuse_missing(facts, "NeMo-RL", NEMO_REPAIRS)
         return assign_credit(
             self.stack,
             mask=mask,
             rewards=rewards,
             groups=[str(prompt) for prompt in prompt_ids.tolist()],
+            turn_rewards=(repeated_batch or {}).get("turn_rewards", [None] * len(mask)),
             decode=self._decode,
             step=step,
             giver="NeMo-RL",

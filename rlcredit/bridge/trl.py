@@ -1,6 +1,7 @@
 """TRL's GRPOTrainer with the credit of an rlcredit stack; written for trl 1.16, whose private methods it overrides."""
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,6 +37,11 @@ class CreditGRPOTrainer(GRPOTrainer):
     (``GRPO(normalize_std=True)`` divides by the deviation). What the stack does not read costs nothing: completions are
     read once more only for ``old_logprobs`` and ``entropy``.
 
+    With tools, an ``environment_factory``, or the ``env_mask`` of a ``rollout_func``, a completion is an episode, and
+    what the policy writes between two answers is a turn. TRL has one reward for an episode, which is the reward of the
+    last turn unless a reward function calls ``log_extra("turn_rewards", lists)``, or ``rollout_func`` returns
+    ``turn_rewards``: for each completion a list with a number for each turn, or None.
+
     Args:
         *args: Arguments of ``trl.GRPOTrainer``.
         stack: Operators, as instances or as ``["GRPO", "GTPO(beta=0.1)"]``; the name of a condition, as
@@ -56,17 +62,21 @@ class CreditGRPOTrainer(GRPOTrainer):
         super().__init__(*args, **kwargs)
         self.stack = load_stack(stack, seed=self.args.seed)
         self._rewards = torch.empty(0)
+        self._turn_rewards: list[Sequence[float] | None] = []
         self.reward_funcs = [
             scorer if isinstance(scorer, torch.nn.Module) else check_rewards(scorer) for scorer in self.reward_funcs
         ]
         self._decode = make_piece_decoder(self._tokenizer)
-        arguments = dict.fromkeys(("completion_ids", "prompt_ids", "decode", "step", *SCORED_ARGUMENTS), True)
+        names = ("completion_ids", "prompt_ids", "turn_rewards", "states", "decode", "step", *SCORED_ARGUMENTS)
+        arguments = dict.fromkeys(names, True)
         self.stack.refuse_missing({**arguments, "ref_logprobs": self.beta or None}, "TRL", TRL_REPAIRS)
         refuse_settings(cast(GRPOConfig, self.args))
 
-    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Keep the rewards of all functions and processes, which TRL does not hand on."""
-        self._rewards = super()._calculate_rewards(*args, **kwargs)
+    def _calculate_rewards(self, inputs: list[dict[str, Any]], *args: Any, **kwargs: Any) -> Tensor:
+        """Keep the rewards of all functions and processes, and rewards of turns, which TRL does not hand on."""
+        self._rewards = super()._calculate_rewards(inputs, *args, **kwargs)
+        columns = {"turn_rewards": [row.get("turn_rewards") for row in inputs], **self._pending_extra_logs}
+        self._turn_rewards = columns["turn_rewards"]
         return self._rewards
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -95,6 +105,7 @@ class CreditGRPOTrainer(GRPOTrainer):
             groups=torch.arange(rows) // size,
             ref_logprobs=batch.get("ref_per_token_logps"),
             prompt_ids=batch["prompt_ids"].where(batch["prompt_mask"].bool(), -1),
+            turn_rewards=self._turn_rewards,
             decode=self._decode,
             step=self.state.global_step,
             giver="TRL",

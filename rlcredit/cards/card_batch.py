@@ -157,11 +157,6 @@ def _list_batch_overrides(budget: CardBudget) -> list[str]:
     return [f"--{name}={value}" for name, value in values.items()]
 
 
-def _is_credit_of(truth: TrueCredit, rollout: Rollout) -> bool:
-    """Whether true credit may be that of a rollout's completions: they are as long; a server may give others."""
-    return torch.equal(truth.mask, rollout.mask[truth.rows].to(truth.mask.device))
-
-
 class _FinalStepSetter(Callback):
     """Move the batch to the last step of a run, where schedules have their final value."""
 
@@ -221,7 +216,7 @@ class _BatchRecorder(
     def _measure_true_credit(self, rollout: Rollout) -> TrueCredit | None:
         """Estimate true credit with noise of its own, so that credit an operator measured is judged independently."""
         if not self.asks:
-            return self.truth if self.truth is not None and _is_credit_of(self.truth, rollout) else None
+            return self.truth if self.truth is not None and self.truth.is_of(rollout) else None
         assert isinstance(rollout.oracle, Oracle)
         self._begin_part(f"true credit of {self.budget.asked} completions")
         return rollout.oracle.with_fresh_noise().credit(

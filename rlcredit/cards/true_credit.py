@@ -38,7 +38,7 @@ def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredi
 
     """
     rows = list(truth.rows)
-    ledgers = [card_batch.rollout.advantages[rows].cpu() for card_batch in (batch, base)]
+    ledgers = [truth.average_units(card_batch.rollout.advantages[rows].cpu()) for card_batch in (batch, base)]
     decisive = int(credit_fork_mask(truth).sum())
     idle = float((ledgers[0][credit_fork_mask(truth)] == 0).double().mean()) if decisive else 0.0
     quantities = {

@@ -9,7 +9,7 @@ from rlcredit.cli.command_options import make_list_parser
 from rlcredit.config.paths import find_configs_folder
 from rlcredit.credit.catalogue import find_operator_classes
 
-OPERATOR_ROOMS = ("episode", "critics", "dense", "planning", "schedules", "signals", "tokens", "probes")
+OPERATOR_ROOMS = ("episode", "critics", "dense", "turns", "planning", "schedules", "signals", "tokens", "probes")
 """Rooms of operators, in the order of a stack."""
 
 LISTED_FILES = {"conditions": "*/*.yaml", "models": "*.yaml", "tasks": "*.yaml", "campaigns": "*.yaml"}

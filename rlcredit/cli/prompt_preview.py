@@ -32,7 +32,7 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
     conversation = task.build_conversation(example)
     try:
         policy.prompt.refuse_lost_parts(tokenizer, conversation)
-        (ids,) = policy.prompt.encode_conversations(tokenizer, [conversation])
+        (ids,) = policy.prompt.encode_conversations(tokenizer, [conversation], task.tools)
     except PromptError as error:
         raise PromptError(str(error).replace(str(tokenizer.name_or_path), policy.path)) from None
     special = set(tokenizer.all_special_ids) & set(ids)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from rlcredit.formulas.groups import selected_places
+from rlcredit.formulas.turns import find_read_lengths
 
 
 class Continuations(NamedTuple):
@@ -15,10 +16,11 @@ class Continuations(NamedTuple):
 
     Attributes:
         rows: Row of the completion that a continuation leaves, ``(N,)`` int64.
-        places: Number of tokens it shares with the completion; it leaves before the token at this place, ``(N,)``
-            int64.
-        completion_ids: Token ids of its own, right-padded, ``(N, T')`` int64.
-        mask: True on its own tokens, end-of-sequence included, at least one, ``(N, T')`` bool.
+        places: Number of tokens it shares with the completion, read ones included; it leaves before the sampled token
+            at this place, ``(N,)`` int64.
+        completion_ids: Token ids of its own, right-padded, ``(N, T')`` int64; with what an environment has said between
+            its turns.
+        mask: True on its own sampled tokens, end-of-sequence included, the first one among them, ``(N, T')`` bool.
         logprobs: Log pi_old of its own tokens, ``(N, T')`` float32.
         credit: Credit of its own tokens, ``(N, T')`` float32, weighed by the loss as the token of the completion is
             that stands where the continuation leaves.
@@ -57,26 +59,30 @@ class Continuations(NamedTuple):
         row_mask = (self.credit.where(self.mask, 0) != 0).any(-1)
         return (row_mask & verdict_mask[self.rows]).nonzero().squeeze(-1)
 
-    def join_prefixes(self, completion_ids: Tensor) -> tuple[Tensor, Tensor]:
+    def join_prefixes(self, completion_ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return whole answers, the prefix of the completion and the tokens of the continuation, and their mask.
 
         Args:
             completion_ids: Token ids of the completions, shape ``(B, T)``.
+            mask: True on their sampled tokens, shape ``(B, T)``.
 
         Returns:
-            Token ids and mask, shape ``(N, W)``, W being the longest answer or T, whichever is more.
+            Token ids, and true on sampled tokens, shape ``(N, W)``, W being the longest answer or T, whichever is more.
 
         """
-        lengths = self.places + self.mask.sum(-1)
-        width = max([completion_ids.shape[1], *lengths.tolist()])
-        prefixes = pad(completion_ids, (0, width - completion_ids.shape[1]))[self.rows]
+        lengths = find_read_lengths(self.mask)
+        width = max([completion_ids.shape[1], *(self.places + lengths).tolist()])
         own_place = torch.arange(width, device=self.rows.device) - self.places[:, None]
-        tokens = prefixes
-        if len(self.rows):
-            branch_ids = self.completion_ids.gather(1, own_place.clamp(0, self.completion_ids.shape[1] - 1))
-            tokens = prefixes.where(own_place < 0, branch_ids)
-        branch_mask = own_place < self.mask.sum(-1, keepdim=True)
-        return tokens.where(branch_mask, 0), branch_mask
+        is_prefix, is_token = own_place < 0, own_place < lengths[:, None]
+
+        def join_tokens(prefixes: Tensor, branches: Tensor) -> Tensor:
+            prefixes = pad(prefixes, (0, width - prefixes.shape[1]))[self.rows]
+            if not len(self.rows):
+                return prefixes
+            return prefixes.where(is_prefix, branches.gather(1, own_place.clamp(0, branches.shape[1] - 1)))
+
+        tokens = join_tokens(completion_ids, self.completion_ids)
+        return tokens.where(is_token, 0), join_tokens(mask, self.mask) & is_token
 
 
 def concatenate_continuations(parts: Sequence[Continuations]) -> Continuations:

@@ -187,7 +187,7 @@ class FeatureCritic(
 
 def _describe_prefixes(rollout: Rollout, rows: Tensor) -> Tensor:
     """Return the features of the prefixes before some tokens, shape ``(N, F)``; ``chosen`` is ``(B, T)`` bool."""
-    path = prefix_statistics(-rollout.old_logprobs)
+    path = prefix_statistics(-rollout.old_logprobs, rollout.mask)
     return prefix_features(rollout, rows.nonzero()[:, 0], rollout.hidden[rows], path[rows])
 
 

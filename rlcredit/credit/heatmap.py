@@ -93,8 +93,8 @@ def collect_heatmap(rollout: Rollout, completions: int = 8, decode: Decode | Non
     rows, layers, errors = _choose_rows(rollout, completions), [], None
     panels: list[tuple[str, Tensor, bool]] = [(label, ledger[rows], True) for label, ledger in trail]
     if rollout.truth is not None:
-        errors = rollout.truth.error[: len(rows)]
-        panels.append(("true credit", rollout.truth.credit[: len(rows)], True))
+        errors = rollout.truth.spread_units(rollout.truth.error)[: len(rows)]
+        panels.append(("true credit", rollout.truth.spread_units(rollout.truth.credit)[: len(rows)], True))
     panels += [(name, values[rows], False) for name, values in signals.items()]
     mask, credit = rollout.mask[rows].cpu(), [ledger[rows][rollout.mask[rows]] for _, ledger in trail]
     for number, (name, values, has_sign) in enumerate(panels):
@@ -167,7 +167,7 @@ def colour_scale(values: Tensor) -> float:
 
 
 def list_alternatives(rollout: Rollout, row: int) -> dict[int, list[tuple[str, float, float]]]:
-    """Return text, probability and credit of the tokens that have credit without being sampled, by place."""
+    """Return text, probability and credit of the tokens that have credit without being sampled, by sampled token."""
     entries: dict[int, list[tuple[str, float, float]]] = {}
     if rollout.alternatives is not None:
         options = rollout.alternatives.keep(rollout.alternatives.rows == row)
@@ -181,7 +181,7 @@ def list_alternatives(rollout: Rollout, row: int) -> dict[int, list[tuple[str, f
 
 
 def list_continuations(rollout: Rollout, row: int) -> dict[int, list[tuple[int, float]]]:
-    """Return length and mean credit of the continuations that leave a completion, by place."""
+    """Return length and mean credit of the continuations that leave a completion, by sampled token."""
     entries: dict[int, list[tuple[int, float]]] = {}
     if rollout.continuations is not None:
         branches = rollout.continuations.keep(rollout.continuations.rows == row)

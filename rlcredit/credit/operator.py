@@ -184,13 +184,13 @@ class CreditOperator(OperatorContract, Callback):
                 raise fault
 
     def _check_continuations(self, continuations: Continuations, rollout: Rollout) -> None:
-        """Require places of sampled tokens, tokens without gaps, and finite credit and log-probabilities."""
+        """Require places of sampled tokens, continuations that begin with one, and finite credit."""
         self._check_places("continuations", continuations, rollout)
         mask = continuations.mask
         if shapes := {tuple(values.shape) for values in continuations[2:]} - {tuple(mask.shape)}:
             raise StackError(f"{self.label} leaves continuations of shape {shapes.pop()} and {tuple(mask.shape)}.")
-        if not mask.any(-1).all() or (mask[:, 1:] & ~mask[:, :-1]).any():
-            raise StackError(f"{self.label} leaves continuations without a token, or with padding among their tokens.")
+        if not mask[:, :1].all():
+            raise StackError(f"{self.label} leaves continuations that do not begin with a sampled token.")
         for name, values in (("credit values", continuations.credit), ("log-probabilities", continuations.logprobs)):
             if fault := find_value_fault(rollout.step, f"{self.label} crediting continuations", name, values, mask):
                 raise fault

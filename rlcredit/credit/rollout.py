@@ -129,7 +129,7 @@ class Rollout:
             of its group.
         task_rewards: Rewards as the task gives them, any real numbers, ``(B,)`` float32; where there is no verdict, the
             mean of the group. None where the verdicts are the rewards.
-        tokens: Decoded pieces, B lists of T strings or fewer; joining a row gives its text.
+        tokens: Decoded pieces, B lists of T strings or fewer; joining those of sampled tokens gives the text of a row.
         ref_logprobs: Log pi_ref of the sampled token, adapter off, ``(B, T)`` float32; None unless something reads it.
         ref_log_ratio: Log pi_old - log pi_ref of the sampled token, ``(B, T)`` float32, both scored by one computation:
             zero where the adapter changes nothing. ``old_logprobs`` come from the decoder, and their distance from

@@ -19,6 +19,9 @@ ORACLE = 2**63 + 1
 FIRST_BRANCH_STEP = 2**63 + 2**62
 """First step number of the noise of continuations that are trained on."""
 
+FIRST_PREFIX_NAME = 2**62
+"""First name of the noise of a prefix of an episode, above those of continuations with common noise."""
+
 FIRST_OPERATOR_PROMPT = 2**63
 """First prompt number of the noise of random operators, so that it never repeats that of a completion."""
 
@@ -139,6 +142,42 @@ def branch_uniforms(
         for completion, place, sample in zip(completions, places, samples, strict=True)
     ]
     return sampling_uniforms(seed, FIRST_BRANCH_STEP + step, list(prompts), names, length)
+
+
+def prefix_uniforms(
+    seed: int,
+    step: int,
+    prompts: Sequence[int],
+    prefixes: Sequence[Sequence[int]],
+    samples: Sequence[int],
+    length: int,
+    oracle: int = 0,
+) -> Tensor:
+    """Draw the noise of an oracle's continuations of prefixes; those of one prefix are the same, whatever row it is in.
+
+    Args:
+        seed: Seed of the run.
+        step: Optimizer steps taken.
+        prompts: Number of each continuation's prompt in its data set.
+        prefixes: Tokens of the answer that each continues.
+        samples: Number of each continuation among those of its prefix.
+        length: Tokens per continuation, T.
+        oracle: Number of the oracle; another one draws other noise.
+
+    Returns:
+        Shape ``(N, T)`` float64 in [0, 1), of the first own token of each continuation and of those that follow.
+
+    Example:
+        >>> both = prefix_uniforms(0, 5, prompts=[7, 7], prefixes=[[1], [1, 2]], samples=[0, 0], length=4)
+        >>> bool((both[0] == both[1]).any())
+        False
+
+    """
+    names = []
+    for prefix, sample in zip(prefixes, samples, strict=True):
+        name = hashlib.blake2b(np.array([oracle, sample, *prefix], dtype=np.int64).tobytes(), digest_size=8).digest()
+        names.append(FIRST_PREFIX_NAME + int.from_bytes(name, "big") % FIRST_PREFIX_NAME)
+    return sampling_uniforms(seed, ORACLE + step, list(prompts), names, length)
 
 
 def stream_number(name: str, number: int = 0) -> int:

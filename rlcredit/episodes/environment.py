@@ -4,6 +4,9 @@ import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from rlcredit.policy.prompt_format import Tools
     from rlcredit.tasks.example import Example
 
 
@@ -24,7 +27,7 @@ class Turn(NamedTuple):
 
 
 class Environment:
-    """An environment; one of your own is any class with ``reset`` and ``step``, and need not inherit from this one.
+    """An environment; one of your own inherits from this class and has ``reset`` and ``step``.
 
     One object lives through one episode. What it says follows from the example and the actions alone: a run that was
     interrupted makes it again by replay. ``step`` may be asynchronous; then all rows of a rollout are awaited together.
@@ -36,6 +39,12 @@ class Environment:
 
     is_graded: bool = False
     """Whether an episode can earn other rewards than one and zero; operators that take verdicts are then refused."""
+
+    locked: bool = False
+    """Whether it runs in locked processes, as verifiers do, where an action that it evaluates can do nothing."""
+
+    tools: "Tools" = ()
+    """Schemas of tools that actions call; chat templates show them to the policy."""
 
     def reset(self, example: "Example") -> str | None:
         """Begin an episode.
@@ -49,7 +58,7 @@ class Environment:
         """
         raise NotImplementedError
 
-    def step(self, action: str) -> Turn:
+    def step(self, action: str) -> "Turn | Awaitable[Turn]":
         """Answer an action.
 
         Args:

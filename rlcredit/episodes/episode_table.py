@@ -4,12 +4,13 @@ import asyncio
 import hashlib
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.base.interrupts import is_signal
 from rlcredit.base.messages import warn_once
 from rlcredit.base.process_end import STOPPING_ERRORS, catch_process_end
@@ -17,7 +18,7 @@ from rlcredit.config.error_messages import describe_exception
 from rlcredit.decoding.background_coroutine import BackgroundCoroutine
 from rlcredit.episodes.environment import Environment, Turn
 from rlcredit.episodes.observation_format import TurnFormat
-from rlcredit.episodes.turn_values import TurnError, read_turn
+from rlcredit.episodes.turn_values import TurnError, read_opening, read_turn
 
 if TYPE_CHECKING:
     from rlcredit.tasks.example import Example
@@ -71,6 +72,28 @@ class Episode:
     def reward(self) -> float:
         """Sum of the rewards."""
         return sum(turn.reward or 0.0 for turn in self.turns)
+
+    def copy_episode(self) -> "Episode":
+        """Return an episode that stands where this one does, and goes its own way.
+
+        Raises:
+            RunStopped: the environment cannot be copied in mid-episode.
+
+        """
+        try:
+            environment = self.environment.copy()
+        except Exception as error:  # (an environment is a program of others)
+            raise RunStopped(
+                f"data.environment: {type(self.environment).__name__}.copy raised {describe_exception(error)} after "
+                f"{len(self.turns)} turns. Continuations of an episode need it: write one that copies all state."
+            ) from error
+        return replace(
+            self,
+            environment=environment,
+            observations=list(self.observations),
+            actions=list(self.actions),
+            turns=list(self.turns),
+        )
 
 
 class EpisodeTable:
@@ -184,13 +207,12 @@ def open_episode(environment: Environment, example: "Example") -> Episode:
     """Return an episode that has begun: a copy of an environment, reset; what goes wrong is its fault."""
     own_environment = environment.copy()
     episode = Episode(own_environment, [example.text])
-    text = _call_environment(lambda: own_environment.reset(example), type(environment).__name__, "reset")
+    name = type(environment).__name__
+    text = _call_environment(lambda: read_opening(own_environment.reset(example), name), name, "reset")
     if isinstance(text, TurnError):
         episode.fault = str(text)
-    elif isinstance(text, str):
-        episode.observations, episode.opening = [text], text
     elif text is not None:
-        episode.fault = f"{type(environment).__name__}.reset returned {text!r:.80}. Return a text, or None."
+        episode.observations, episode.opening = [text], text
     return episode
 
 
@@ -217,9 +239,15 @@ def step_environments(episodes: Sequence[Episode], name: str) -> list[Turn | Tur
 
 
 async def _await_together(answers: Sequence[Any], name: str) -> list[Any]:
-    """Return what several environments answer, or what was raised."""
-    results = await asyncio.gather(*answers, return_exceptions=True)
-    return [_describe_failure(result, name, "step") if isinstance(result, Exception) else result for result in results]
+    """Return what several environments answer, or what is wrong."""
+
+    async def await_answer(answer: Any) -> Any:
+        try:
+            return await answer
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (an environment is a program of others)
+            return _describe_failure(error, name, "step")
+
+    return await asyncio.gather(*map(await_answer, answers))
 
 
 def _call_environment(call: Callable[[], Any], name: str, method: str) -> Any:
@@ -236,6 +264,8 @@ def _call_environment(call: Callable[[], Any], name: str, method: str) -> Any:
 
 
 def _describe_failure(error: BaseException, name: str, method: str) -> TurnError:
+    if isinstance(error, TurnError):
+        return error
     return TurnError(f"{name}.{method} raised {describe_exception(error)}")
 
 

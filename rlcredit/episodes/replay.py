@@ -1,15 +1,22 @@
-"""Whether an environment says the same to the same actions, as a run that is continued must suppose."""
+"""Episodes that are played again: environments say the same to the same actions, as all that continues one supposes."""
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from torch import Tensor
+
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.episodes.environment import Environment, Turn
-from rlcredit.episodes.episode_table import open_episode, step_environments
+from rlcredit.episodes.episode_table import Episode, EpisodeTable, hash_observation, open_episode, step_environments
 
 if TYPE_CHECKING:
     from rlcredit.tasks.example import Example
 
 TRIAL_ACTIONS = ("1", "a", "", "left", "7 + 8")
 """Actions of the episode that is played twice."""
+
+REPLAY_REPAIR = "Draw what is random from example.metadata['seed'], and keep nothing outside of the object."
+"""What to do about an environment that says something else the second time."""
 
 
 def refuse_changing_environment(environment: Environment, example: "Example") -> None:
@@ -24,15 +31,14 @@ def refuse_changing_environment(environment: Environment, example: "Example") ->
 
     """
     name = type(environment).__name__
+    if fault := open_episode(environment, example).fault:
+        raise ValueError(f"data.environment: {fault}")
     plays = [play_actions(environment, example) for _ in range(2)]
-    if plays[0][0].startswith(f"{name}.reset "):
-        raise ValueError(f"data.environment: {plays[0][0]}")
     for once, again in zip(*plays, strict=False):
         if once != again:
             raise ValueError(
                 f"data.environment: {name} said {once!r:.80} and, to the same actions in a second episode, "
-                f"{again!r:.80}. Draw what is random from example.metadata['seed'], and keep nothing outside of the "
-                "object."
+                f"{again!r:.80}. {REPLAY_REPAIR}"
             )
 
 
@@ -49,3 +55,37 @@ def play_actions(environment: Environment, example: "Example") -> list[str]:
         if not isinstance(answer, Turn) or answer.done:
             break
     return said
+
+
+def replay_turns(table: EpisodeTable, turns: Sequence[Sequence[Sequence[int]]], states: Tensor) -> Iterator[int]:
+    """Have episodes take turns that they have taken before; stop before every turn, and yield its number.
+
+    An episode that has taken all its turns stays where it stands.
+
+    Args:
+        table: Episodes that have begun, N of them.
+        turns: Tokens of the turns that each episode is to take.
+        states: Hash of the observation that each turn acted on, one more than turns, shape ``(N, K)``.
+
+    Raises:
+        RunStopped: an environment says something else than it did.
+
+    """
+    for number in range(max(map(len, turns)) + 1):
+        for episode, row_turns, state in zip(table.episodes, turns, states[:, number].tolist(), strict=True):
+            if len(row_turns) >= number:
+                _refuse_other_observation(episode, number, state, table.name)
+        yield number
+        rows = [row for row, row_turns in enumerate(turns) if len(row_turns) > number]
+        if rows:
+            table.answer_turns(rows, [turns[row][number] for row in rows])
+
+
+def _refuse_other_observation(episode: Episode, number: int, state: int, name: str) -> None:
+    """Refuse an episode that has another observation before a turn than the one whose hash is known, or none."""
+    said = episode.observations[number] if len(episode.observations) > number else None
+    if said is None or hash_observation(said) != state:
+        raise RunStopped(
+            f"data.environment: {name} said {episode.fault or said!r:.80} before turn {number + 1} when an episode was "
+            f"replayed, and something else when it was sampled. {REPLAY_REPAIR}"
+        )

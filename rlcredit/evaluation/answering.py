@@ -159,7 +159,7 @@ def answer_question_batch(
 
     """
     prompts = questions.task.held_out_prompts(start, size)
-    prompt_ids = policy.encode_questions(prompts.questions).to(policy.device)
+    prompt_ids = policy.encode_questions(prompts.questions, prompts.tools).to(policy.device)
     samples = list(range(sampling.completions)) * size
     numbers = [number for number in prompts.numbers for _ in range(sampling.completions)]
     examples, task = repeat_examples(prompts, sampling.completions), questions.task

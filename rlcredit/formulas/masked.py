@@ -7,21 +7,22 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from rlcredit.formulas.parameter_choices import require_choice
+from rlcredit.formulas.turns import find_read_lengths
 
 
 def last_token_mask(mask: Tensor) -> Tensor:
     """Mark the last sampled token of each completion; nothing where there is none.
 
     Args:
-        mask: True on sampled tokens, which come before all padding, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     Example:
         >>> import torch
-        >>> last_token_mask(torch.tensor([[True, True, False], [True, True, True]])).int().tolist()
+        >>> last_token_mask(torch.tensor([[True, True, False], [True, False, True]])).int().tolist()
         [[0, 1, 0], [0, 0, 1]]
 
     """
-    return mask & ~pad(mask[:, 1:], (0, 1))
+    return mask & (torch.arange(1, mask.shape[1] + 1, device=mask.device) == find_read_lengths(mask)[:, None])
 
 
 def masked_sum(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:

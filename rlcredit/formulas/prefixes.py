@@ -1,7 +1,7 @@
 """Prefixes that completions of a group share: the tree that a group is, read without decoding anything.
 
-A completion passes through every prefix of its tokens, from the empty one to the whole. Token ids decide, under the
-mask; completions without a verdict do not count.
+A completion passes through every prefix of its tokens, from the empty one to the whole. The ids of sampled tokens
+decide: what an environment says follows from them. Completions without a verdict do not count.
 """
 
 from collections.abc import Iterator
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+
+from rlcredit.formulas.gaps import close_gaps, number_places, open_gaps
 
 
 def companion_rows(rows: int, group_size: int, device: torch.device | None = None) -> Iterator[Tensor]:
@@ -34,7 +36,7 @@ def companion_sums(
 ) -> tuple[Tensor, Tensor]:
     """Return the number of other completions that pass through each prefix, and the sum of their rewards.
 
-    Column t belongs to the prefix of t tokens, from which token t is drawn; the last column to the whole.
+    Column t belongs to the prefix from which token t is drawn; the last column to the whole.
 
     Args:
         rewards: Reward of each completion, shape ``(B,)``, groups of ``group_size`` neighbours.
@@ -54,6 +56,8 @@ def companion_sums(
 
     """
     place = torch.arange(mask.shape[1] + 1, dtype=torch.int32, device=mask.device)
+    places = number_places(pad(mask, (0, 1)))
+    completion_ids, mask = (close_gaps(values, places[:, :-1]) for values in (completion_ids, mask))
     ids, peer_ids = completion_ids.where(mask, -1), completion_ids.where(mask, -2)  # padding differs from everything
     prefix_sums: list[tuple[Tensor, Tensor]] = []
     for companions in companion_rows(len(mask), group_size, mask.device):
@@ -67,7 +71,7 @@ def companion_sums(
         counts = counts + passes
         sums = sums + rewards[companions, None].double().where(passes, 0)
     beyond = (0, len(place) - width)
-    return pad(counts, beyond), pad(sums, beyond)
+    return open_gaps(pad(counts, beyond), places), open_gaps(pad(sums, beyond), places)
 
 
 def shared_token_mask(completion_ids: Tensor, mask: Tensor, judged: Tensor, group_size: int) -> Tensor:

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from rlcredit.formulas.parameter_choices import require_choice
+from rlcredit.formulas.spans import list_turn_columns
+from rlcredit.formulas.turns import find_turn_starts
 
-Cuts = Literal["token", "sentence", "phrase"]
+Cuts = Literal["token", "sentence", "phrase", "turn"]
 """What a segment is: one token; a sentence; a planning phrase, or what stands between two of them."""
 
 BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+|\s*\n\s*")
@@ -34,29 +36,28 @@ def sentence_starts(tokens: Sequence[str]) -> list[int]:
     return sorted({0, *(bisect_right(ends, start) for start in starts)})
 
 
-def segment_starts(tokens: Sequence[Sequence[str]], plan_mask: Tensor, mask: Tensor, cuts: Cuts) -> Tensor:
-    """Mark the first token of every segment.
+def segment_starts(tokens: Sequence[Sequence[str]], plan_mask: Tensor, turn: Tensor, cuts: Cuts) -> Tensor:
+    """Mark the first token of every segment; none goes beyond the end of a turn.
 
     Args:
         tokens: Decoded pieces of each completion; used by sentences only.
         plan_mask: True on planning tokens, shape ``(B, T)``; used by phrases only.
-        mask: True on sampled tokens, shape ``(B, T)``.
+        turn: Number of the turn of each sampled token, -1 elsewhere, shape ``(B, T)``.
         cuts: Kind of segment.
 
     Returns:
-        Boolean, shape ``(B, T)``; true on the first token of every completion, false outside the mask.
+        Boolean, shape ``(B, T)``; true on the first token of every turn, false outside of turns.
 
     """
     if require_choice("segment_starts", "cuts", cuts, get_args(Cuts)) == "token":
-        return mask
-    starts = torch.zeros_like(mask)
-    starts[:, 0] = True
+        return turn >= 0
+    starts = find_turn_starts(turn)
     if cuts == "sentence":
-        for row, pieces in enumerate(tokens):
-            starts[row, sentence_starts(pieces)] = True
-    else:
-        starts[:, 1:] = plan_mask[:, 1:] != plan_mask[:, :-1]
-    return starts & mask
+        for row, columns in list_turn_columns(turn):
+            starts[row, columns][sentence_starts(tokens[row][columns])] = True
+    elif cuts == "phrase":
+        starts[:, 1:] |= plan_mask[:, 1:] != plan_mask[:, :-1]
+    return starts & (turn >= 0)
 
 
 def segment_differences(values: Tensor, starts: Tensor, mask: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.turns import find_turn_ends, find_turn_starts
 
 Span = tuple[int, int]
 """First character and the one after the last."""
@@ -83,28 +84,46 @@ def mask_from_spans(tokens: Sequence[str], spans: Iterable[Span]) -> Tensor:
     return span_mask
 
 
-def plan_mask_from_spans(rows: Sequence[Sequence[str]], spans: Iterable[Iterable[Span]], mask: Tensor) -> Tensor:
-    """Apply :func:`mask_from_spans` to a batch.
+def list_turn_columns(turn: Tensor) -> list[tuple[int, slice]]:
+    """Return row and columns of every turn, row by row; ``turn`` as for :func:`plan_mask_from_spans`.
+
+    Example:
+        >>> list_turn_columns(torch.tensor([[0, 0, -1, 1]]))
+        [(0, slice(0, 2, None)), (0, slice(3, 4, None))]
+
+    """
+    starts, ends = (find(turn).nonzero().tolist() for find in (find_turn_starts, find_turn_ends))
+    return [(row, slice(start, end + 1)) for (row, start), (_, end) in zip(starts, ends, strict=True)]
+
+
+def turn_texts(rows: Sequence[Sequence[str]], turn: Tensor) -> list[str]:
+    """Return the text of every turn, row by row; shapes as in :func:`plan_mask_from_spans`."""
+    return ["".join(rows[row][columns]) for row, columns in list_turn_columns(turn)]
+
+
+def plan_mask_from_spans(rows: Sequence[Sequence[str]], spans: Iterable[Iterable[Span]], turn: Tensor) -> Tensor:
+    """Apply :func:`mask_from_spans` to the turns of a batch.
 
     Args:
         rows: Decoded pieces of each completion.
-        spans: Spans of each completion's text.
-        mask: True on sampled tokens, shape ``(B, T)``.
+        spans: Spans of the text of each turn, row by row.
+        turn: Number of the turn of each sampled token, -1 elsewhere, shape ``(B, T)``.
 
     Returns:
-        Boolean, shape ``(B, T)``, on the device of ``mask``; false outside it.
+        Boolean, shape ``(B, T)``, on the device of ``turn``; false outside of turns.
 
     """
-    plan_mask = torch.zeros(mask.shape, dtype=torch.bool, device="cpu")
-    for row, tokens, row_spans in zip(plan_mask, rows, spans, strict=True):
-        row[: len(tokens)] = mask_from_spans(tokens, row_spans)
-    return plan_mask.to(mask.device) & mask
+    plan_mask = torch.zeros(turn.shape, dtype=torch.bool, device="cpu")
+    for (row, columns), turn_spans in zip(list_turn_columns(turn), spans, strict=True):
+        pieces = rows[row][columns]
+        plan_mask[row, columns.start : columns.start + len(pieces)] = mask_from_spans(pieces, turn_spans)
+    return plan_mask.to(turn.device)
 
 
-def phrase_plan_mask(rows: Sequence[Sequence[str]], phrases: Iterable[str], mask: Tensor) -> Tensor:
-    """Mark the tokens of a batch that spell one of some phrases; shapes as in :func:`plan_mask_from_spans`."""
+def phrase_plan_mask(rows: Sequence[Sequence[str]], phrases: Iterable[str], turn: Tensor) -> Tensor:
+    """Mark the tokens that spell one of some phrases within a turn; shapes as in :func:`plan_mask_from_spans`."""
     phrases = tuple(phrases)
-    return plan_mask_from_spans(rows, [phrase_spans("".join(tokens), phrases) for tokens in rows], mask)
+    return plan_mask_from_spans(rows, [phrase_spans(text, phrases) for text in turn_texts(rows, turn)], turn)
 
 
 def plan_coverage(plan_mask: Tensor, mask: Tensor) -> dict[str, Tensor]:

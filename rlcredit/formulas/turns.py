@@ -87,6 +87,17 @@ def find_turn_ends(turn: Tensor) -> Tensor:
     return (turn >= 0) & (turn != pad(turn, (0, 1), value=-1)[:, 1:])
 
 
+def find_turn_starts(turn: Tensor) -> Tensor:
+    """Return true on the first token of every turn, shape ``(B, T)`` bool; arguments as for :func:`find_turn_ends`.
+
+    Example:
+        >>> find_turn_starts(torch.tensor([[0, 0, -1, 1, 2, -1]])).tolist()
+        [[True, False, False, True, True, False]]
+
+    """
+    return (turn >= 0) & (turn != pad(turn, (1, 0), value=-1)[:, :-1])
+
+
 def find_read_lengths(mask: Tensor) -> Tensor:
     """Return the tokens up to the last sampled one of each row, which a policy reads, shape ``(B,)`` int64.
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.formulas.distributed import pooled_mean_var
+from rlcredit.formulas.gaps import close_gaps, number_places, open_gaps
 from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.masked import last_token_mask, masked_mean
 from rlcredit.formulas.running_sums import running_sums
@@ -37,9 +38,9 @@ def generalized_advantages(rewards: Tensor, values: Tensor, mask: Tensor, lam: f
     deltas = following_values(rewards, values, mask) - values
     advantages, following = torch.zeros_like(values), torch.zeros_like(rewards)
     for place in reversed(range(values.shape[1])):
-        following = torch.where(mask[:, place], deltas[:, place] + lam * following, 0)
+        following = torch.where(mask[:, place], deltas[:, place] + lam * following, following)
         advantages[:, place] = following
-    return advantages
+    return advantages.where(mask, 0)
 
 
 def process_returns(rewards: Tensor, mask: Tensor, judged: Tensor, group_size: int) -> Tensor:
@@ -74,11 +75,12 @@ def process_returns(rewards: Tensor, mask: Tensor, judged: Tensor, group_size: i
 
 
 def following_values(rewards: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Return the value of the prefix behind each token; behind the last one it is the reward.
+    """Return the value of the prefix before the next sampled token; behind the last one it is the reward.
 
     Arguments as for :func:`generalized_advantages`; shape ``(B, T)``.
     """
-    next_values = torch.cat([values[:, 1:], torch.zeros_like(values[:, :1])], 1)
+    places = number_places(mask)
+    next_values = open_gaps(close_gaps(values, places).roll(-1, dims=1), places)
     return next_values.where(~last_token_mask(mask), rewards[:, None])
 
 

@@ -34,8 +34,8 @@ def future_influence(change: Tensor, mask: Tensor, half_life: float, outlier: fl
     counted_change = change.detach().where(mask & (change.detach() <= math.log(outlier)), 0)
     gamma, influence = 2 ** (-1 / half_life), torch.zeros_like(counted_change[:, 0])
     columns = []
-    for column in reversed(counted_change.unbind(-1)):
-        influence = column + gamma * influence
+    for column, is_sampled in zip(reversed(counted_change.unbind(-1)), reversed(mask.unbind(-1)), strict=True):
+        influence = torch.where(is_sampled, column + gamma * influence, influence)
         columns.append(influence)
     return torch.stack(columns[::-1], -1)
 

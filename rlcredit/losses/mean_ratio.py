@@ -37,4 +37,4 @@ class MeanRatio(ClippedSurrogate, row_wise=True):
     def ratio(self, logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
         """Return each completion's mean ratio on every token, shape ``(B, T)``."""
         ratio = bounded_ratio(masked_log_ratio(logprobs, old_logprobs, mask))
-        return masked_mean(ratio, mask, dim=-1, keepdim=True).expand(ratio.shape)
+        return masked_mean(ratio, mask, dim=-1, keepdim=True).where(mask, 1)

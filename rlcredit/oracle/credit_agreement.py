@@ -83,12 +83,17 @@ FALSE_DISCOVERIES = 0.05
 
 
 def credit_fork_mask(true_credit: TrueCredit) -> Tensor:
-    """Mark the tokens that have credit: exact sign tests, false discoveries held to 5 %, shape ``(N, T)`` bool."""
+    """Mark the tokens that have credit: tests of each, false discoveries held to 5 %, shape ``(N, T)`` bool."""
     significant = torch.zeros_like(true_credit.mask)
     significant[true_credit.mask] = torch.from_numpy(
         benjamini_hochberg_adjusted_p(true_credit.p[true_credit.mask].numpy()) <= FALSE_DISCOVERIES
     )
     return significant
+
+
+def mark_decisive_units(true_credit: TrueCredit, threshold: float) -> Tensor:
+    """Mark the tokens, or turns, that matter: their credit is beyond noise, and its size above a threshold."""
+    return credit_fork_mask(true_credit) & (true_credit.credit.abs() > threshold)
 
 
 def measure_credit_detection(true_credit: TrueCredit, scores: Tensor) -> dict[str, float]:
@@ -141,11 +146,13 @@ def measure_token_information(true_credit: TrueCredit, entropy: Tensor, bins: in
     """Return the mean information about the verdict beside the mean entropy, in nats, over all tokens and by entropy.
 
     Args:
-        true_credit: True credit of some completions.
-        entropy: Entropy of their tokens, shape ``(N, T)``.
+        true_credit: True credit of some completions; of real rewards nothing is returned.
+        entropy: Entropy of their tokens, summed over a turn where turns have credit, shape ``(N, T)``.
         bins: Number of bins of equally many tokens, from the lowest entropy to the highest.
 
     """
+    if true_credit.information is None:
+        return {}
     values, token_bits = entropy[true_credit.mask].double(), true_credit.information[true_credit.mask]
     metrics = {"information": token_bits.mean().item(), "entropy": values.mean().item()}
     for place, part in enumerate(values.argsort(stable=True).chunk(bins), start=1):

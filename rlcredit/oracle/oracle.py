@@ -15,6 +15,8 @@ from rlcredit.decoding.decoding_loop import ROW_MULTIPLE
 from rlcredit.decoding.engine import Decoder
 from rlcredit.decoding.noise import branch_uniforms, continuation_uniforms, inverse_cdf
 from rlcredit.decoding.sampling import Samples
+from rlcredit.episodes.episode_table import EpisodeTable
+from rlcredit.formulas.turns import find_read_lengths
 from rlcredit.formulas.uncertainty import tempered_logits
 from rlcredit.oracle.credit_estimate import TrueCredit, true_credit
 from rlcredit.oracle.prefix_tree import Branch, PrefixTree
@@ -146,55 +148,60 @@ class Oracle:
             for wrong, NaN where the verifier could not tell, shape ``(N, M)`` float64.
 
         """
-        _refuse_late_questions(rollout)
-        per_batch = max(1, (self.engine.decode_batch_size or max(len(rollout.mask), samples)) // max(samples, 1))
+        refuse_late_questions(rollout)
+        per_batch = self._count_prefixes_at_a_time(rollout, samples)
         no_tokens = rows.new_zeros(0, 0)
         batches = [Continuations(rows[:0], rows[:0], no_tokens, no_tokens.bool(), no_tokens.float(), no_tokens.float())]
         verdicts = [torch.zeros(0, samples, dtype=torch.float64, device=rows.device)]
         for start in range(0, len(rows) if samples else 0, per_batch):
             part = slice(start, start + per_batch)
-            continuations = self._decode_continuations(rollout, rows[part], places[part], samples)
+            continuations, part_verdicts = self._continue_batch(rollout, rows[part], places[part], samples)
             batches.append(continuations)
-            verdicts.append(self._judge_continuations(rollout, continuations).view(-1, samples).to(rows.device))
+            verdicts.append(part_verdicts.view(-1, samples).to(rows.device))
         return concatenate_continuations(batches), torch.cat(verdicts)
 
-    @torch.no_grad()
-    def _decode_continuations(self, rollout: Rollout, rows: Tensor, places: Tensor, samples: int) -> Continuations:
-        prefixes = [
-            (row, rollout.completion_ids[row, :place].tolist())
-            for row, place in zip(rows.tolist(), places.tolist(), strict=True)
-        ]
-        contexts = self._build_contexts(rollout, prefixes)
+    def _count_prefixes_at_a_time(self, rollout: Rollout, samples: int) -> int:
+        return max(1, (self.engine.decode_batch_size or max(len(rollout.mask), samples)) // max(samples, 1))
+
+    def _continue_batch(
+        self, rollout: Rollout, rows: Tensor, places: Tensor, samples: int
+    ) -> tuple[Continuations, Tensor]:
+        """Decode and judge continuations of a batch of prefixes."""
+        contexts = self._build_contexts(rollout, list_prefixes(rollout, rows.tolist(), places.tolist()))
         indices = torch.arange(len(rows), device=rows.device).repeat_interleave(samples)
-        own_rows, own_places = rows[indices].tolist(), places[indices].tolist()
-        limits = self.max_tokens - places[indices]
-        noise = branch_uniforms(
+        noise, limits = self._draw_branch_noise(rollout, rows, places, samples), self.max_tokens - places[indices]
+        answers = self._decode_contexts(rollout, contexts, noise, indices, limits)
+        continuations = pack_continuations(rows[indices], places[indices], answers)
+        return continuations, self._judge_continuations(rollout, continuations)
+
+    def _draw_branch_noise(self, rollout: Rollout, rows: Tensor, places: Tensor, samples: int) -> Tensor:
+        """Return noise that no two continuations share, nor with a completion, shape ``(N * M, T)``."""
+        own_rows, own_places = (values.repeat_interleave(samples).tolist() for values in (rows, places))
+        return branch_uniforms(
             self.seed,
             self.step,
             prompts=[rollout.sources[row // rollout.group_size][0] for row in own_rows],
             completions=[row % rollout.group_size for row in own_rows],
             places=own_places,
             samples=list(range(samples)) * len(rows),
-            length=int(limits.max()),
+            length=self.max_tokens - min(own_places),
             oracle=self.stream,
         )
-        answers = self._decode_contexts(rollout, contexts, noise, indices, limits)
-        longest = int(answers.mask.sum(-1).max())
-        ids, mask, logprobs = (
-            values[:, :longest] for values in (answers.completion_ids, answers.mask, answers.logprobs)
-        )
-        return Continuations(rows[indices], places[indices], ids, mask, logprobs, torch.zeros_like(logprobs))
 
     def _judge_continuations(self, rollout: Rollout, continuations: Continuations) -> Tensor:
         """Return one for right, zero for wrong, NaN where the verifier could not tell, shape ``(N,)`` float64."""
-        answers = continuations.join_prefixes(rollout.completion_ids)
+        answers = continuations.join_prefixes(rollout.completion_ids, rollout.mask)
         verdicts = self._judge_answers(rollout, continuations.rows.tolist(), *answers)
         return verdict_mask(verdicts, Verdict.RIGHT).double().where(judged_mask(verdicts), torch.nan)
 
     def credit(self, rollout: Rollout, rows: Sequence[int], samples: int) -> TrueCredit:
         """Return the credit of every token of some completions; arguments as in :meth:`outcomes`, M at least 2."""
-        mask = rollout.mask[list(rows)].cpu()
+        mask = self.mark_places(rollout, rows)
         return true_credit(rows, self.outcomes(rollout, rows, mask, samples), mask)
+
+    def mark_places(self, rollout: Rollout, rows: Sequence[int]) -> Tensor:
+        """Mark the places of some completions whose values can be asked, shape ``(N, T)`` bool, on the CPU."""
+        return rollout.mask[list(rows)].cpu()
 
     @staticmethod
     def _completion_outcome(rollout: Rollout, row: int) -> float:
@@ -208,7 +215,7 @@ class Oracle:
         self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int
     ) -> tuple[PrefixTree, list[list[int]]]:
         """Add some completions to the tree; return the prefixes asked about, row by row."""
-        _refuse_late_questions(rollout)
+        refuse_late_questions(rollout)
         tree, paths = self._trees.setdefault(samples, PrefixTree()), []
         new: dict[int, list[int]] = {}
         nodes: set[int] = set()
@@ -302,14 +309,24 @@ class Oracle:
         tree.ended.update(zip(branches, right.double().tolist(), strict=True))
 
     def _decode_contexts(
-        self, rollout: Rollout, contexts: Tensor, noise: Tensor, sources: Tensor, limits: Tensor
+        self,
+        rollout: Rollout,
+        contexts: Tensor,
+        noise: Tensor,
+        sources: Tensor,
+        limits: Tensor,
+        episodes: EpisodeTable | None = None,
     ) -> Samples:
-        """Continue contexts, and count the tokens that are decoded and read for it."""
+        """Continue contexts, or episodes that stand there, and count the tokens that are decoded and read for it."""
+        request = self.policy, contexts, noise, sources, self.temperature
         with self.precision():
-            answers = self.engine.decode(self.policy, contexts, noise, sources, self.temperature, limits)
-        number = int(answers.mask.sum())
+            if episodes is None:
+                answers = self.engine.decode(*request, limits)
+            else:
+                answers = self.engine.continue_episodes(*request, episodes, limits)
+        number, read = int(answers.mask.sum()), int(find_read_lengths(answers.mask).sum())
         self.decoded += number
-        rollout.token_counts.add(decoded=number, prefill=count_distinct_prompt_tokens(contexts))
+        rollout.token_counts.add(decoded=number, prefill=count_distinct_prompt_tokens(contexts) + read - number)
         return answers
 
     def _judge_answers(self, rollout: Rollout, rows: Sequence[int], ids: Tensor, mask: Tensor) -> Sequence[Verdict]:
@@ -328,7 +345,19 @@ class Oracle:
         return pad_sequence(contexts, batch_first=True, padding_value=PADDING, padding_side="left")
 
 
-def _refuse_late_questions(rollout: Rollout) -> None:
+def list_prefixes(rollout: Rollout, rows: Sequence[int], places: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """Return rows with the tokens that stand in them before some places."""
+    return [(row, rollout.completion_ids[row, :place].tolist()) for row, place in zip(rows, places, strict=True)]
+
+
+def pack_continuations(rows: Tensor, places: Tensor, answers: Samples) -> Continuations:
+    """Return what has been decoded behind some places as continuations without credit."""
+    longest = int(find_read_lengths(answers.mask).max())
+    ids, mask, logprobs = (values[:, :longest] for values in (answers.completion_ids, answers.mask, answers.logprobs))
+    return Continuations(rows, places, ids, mask, logprobs, torch.zeros_like(logprobs))
+
+
+def refuse_late_questions(rollout: Rollout) -> None:
     """Refuse to continue with a policy that has changed since it sampled."""
     if rollout.update:
         raise ValueError("The oracle needs the policy that sampled, but an update has changed it. Ask before it.")

@@ -47,7 +47,7 @@ class CompletionTable(Callback):
         rows = range(0, len(rollout.mask), max(1, len(rollout.mask) // self.rows))
         for row in rows[: self.rows]:
             credit = rollout.advantages[row][rollout.mask[row]].tolist()
-            prompt = rollout.prompt_ids[row]
+            texts, prompt = rollout.list_texts(row), rollout.prompt_ids[row]
             prompt = prompt[policy.prompt_mask(prompt)]
             source = rollout.sources[row // rollout.group_size][1]
             texts, blocks = rollout.list_texts(row), rollout.list_blocks(row)

@@ -87,12 +87,13 @@ def is_packed_forward_exact(policy: Policy, forward: "PackedForward") -> bool:
     """Whether the pass without padding gives the model's own hidden states, for three prompts and six completions."""
     noise = torch.Generator().manual_seed(0)
     ids = torch.randint(min(len(policy.head), 1000), (6, 28), generator=noise)
-    prompts, completions, lengths = ids[:3, :12].repeat(2, 1), ids[:, 12:], torch.tensor([16, 1, 9, 4, 16, 12])
+    prompts, completions = ids[:3, :12].repeat(2, 1), ids[:, 12:]
+    mask = torch.arange(16) < torch.tensor([16, 1, 9, 4, 16, 12])[:, None]
     prompts[1::3, :5] = prompts[2::3, :11] = PADDING
     with policy.evaluation_mode():
         context = policy.read_prompts(prompts.to(policy.device))
         states = policy.predicting_states(context, completions.to(policy.device))
-        packed_states, layout = forward.read_rows(prompts, completions, lengths)
+        packed_states, layout = forward.read_rows(prompts, completions, mask)
     own_states = states.flatten(0, 1)[layout.cells].float()
     difference = (packed_states.float() - own_states).norm()
     return bool(difference <= MAX_STATE_ERROR[policy.head.dtype] * own_states.norm())
@@ -116,24 +117,24 @@ class PackedForward:
         self.is_flat = has_varlen_attention(self.device, dtype, width)  # attention without padding, too
 
     def read_rows(
-        self, prompt_ids: Tensor, completion_ids: Tensor, lengths: Tensor, recomputed_layers: int = 0
+        self, prompt_ids: Tensor, completion_ids: Tensor, mask: Tensor, recomputed_layers: int = 0
     ) -> tuple[Tensor, PackedLayout]:
         """Read completions after their prompts, with graph where gradients are enabled.
 
         Args:
             prompt_ids: Left-padded prompts, shape ``(B, L)``, on the CPU.
             completion_ids: Right-padded completions, shape ``(B, T)``, on the CPU.
-            lengths: Tokens of each completion, shape ``(B,)``, on the CPU.
+            mask: True on sampled tokens, shape ``(B, T)``, on the CPU; those between them are read, too.
             recomputed_layers: Layers, from the first, of which the backward pass finds the input alone and computes
                 the rest again.
 
         Returns:
-            Last hidden state before each token, shape ``(M, D)``, and the layout, on the policy's device.
+            Last hidden state before each sampled token, shape ``(M, D)``, and the layout, on the policy's device.
 
         """
         dtype = self.embedding.weight.dtype
         is_autocast = torch.is_autocast_enabled(self.device.type)
-        layout = lay_out_rows(prompt_ids, completion_ids, lengths, is_padded=not self.is_flat).move_to(self.device)
+        layout = lay_out_rows(prompt_ids, completion_ids, mask, is_padded=not self.is_flat).move_to(self.device)
         factors = [factor for layer in self.layers for linear in layer.linears for factor in linear.factors]
         if factors and is_autocast and factors[0].dtype != dtype:
             factors = CastFactors.apply(dtype, *factors)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rlcredit.formulas.turns import find_read_lengths
 from rlcredit.policy.prompt_format import PADDING
 
 
@@ -23,7 +24,7 @@ class PackedLayout(NamedTuple):
         places: Place among the sequences of each token, the first one for a token of a prompt, shape ``(N,)``.
         copies: All places of each token of a prompt, shape ``(tokens of prompts, most completions of a prompt)``; S
             where there is none.
-        predicting: Token whose state predicts each token of the completions, row by row, shape ``(M,)``.
+        predicting: Token whose state predicts each sampled token of the completions, row by row, shape ``(M,)``.
         targets: Token ids that are predicted, shape ``(M,)``.
         cells: Place of each predicted token in the completions, flattened, shape ``(M,)``.
 
@@ -51,25 +52,25 @@ class PackedLayout(NamedTuple):
         return PackedLayout(*(move_tensor(value) if isinstance(value, Tensor) else value for value in self))  # pyright: ignore[reportArgumentType]
 
 
-def lay_out_rows(prompt_ids: Tensor, completion_ids: Tensor, lengths: Tensor, *, is_padded: bool) -> PackedLayout:
+def lay_out_rows(prompt_ids: Tensor, completion_ids: Tensor, mask: Tensor, *, is_padded: bool) -> PackedLayout:
     """Lay out completions and their prompts; all tensors are on the CPU.
 
     Args:
         prompt_ids: Left-padded prompts, shape ``(B, L)``.
         completion_ids: Right-padded completions, shape ``(B, T)``.
-        lengths: Tokens of each completion, at least one, shape ``(B,)``.
+        mask: True on tokens that are predicted, shape ``(B, T)``; those between them are read.
         is_padded: Whether all sequences are as wide as the longest.
 
     """
     prompts, prompt_of = prompt_ids.unique(dim=0, return_inverse=True)
     prompt_lengths = (prompts != PADDING).sum(-1)
-    read_lengths = lengths - 1  # nothing is predicted from the last token
+    read_lengths = (find_read_lengths(mask) - 1).clamp(min=0)  # nothing is predicted from the last token
     prompt_tokens = int(prompt_lengths.sum())
     prompt_starts = prompt_lengths.cumsum(0) - prompt_lengths
     starts = prompt_tokens + read_lengths.cumsum(0) - read_lengths
     own_lengths = prompt_lengths[prompt_of]
     sequence_lengths = own_lengths + read_lengths
-    width, rows = int(sequence_lengths.max()), torch.arange(len(lengths))
+    width, rows = int(sequence_lengths.max()), torch.arange(len(mask))
     ends = sequence_lengths.cumsum(0)
     sequence_starts = rows * width if is_padded else ends - sequence_lengths
 
@@ -89,7 +90,7 @@ def lay_out_rows(prompt_ids: Tensor, completion_ids: Tensor, lengths: Tensor, *,
     completion_places = sequence_starts.repeat_interleave(read_lengths) + completion_positions
 
     tokens = torch.arange(completion_ids.shape[1])
-    is_read, is_predicted = tokens < read_lengths[:, None], tokens < lengths[:, None]
+    is_read = tokens < read_lengths[:, None]
     predicting = (starts - 1)[:, None] + tokens
     predicting[:, 0] = (prompt_starts + prompt_lengths - 1)[prompt_of]
     return PackedLayout(
@@ -100,9 +101,9 @@ def lay_out_rows(prompt_ids: Tensor, completion_ids: Tensor, lengths: Tensor, *,
         width=width,
         places=torch.cat([copies[:, 0], completion_places]),
         copies=copies,
-        predicting=predicting[is_predicted],
-        targets=completion_ids[is_predicted],
-        cells=is_predicted.flatten().nonzero().squeeze(-1),
+        predicting=predicting[mask],
+        targets=completion_ids[mask],
+        cells=mask.flatten().nonzero().squeeze(-1),
     )
 
 

@@ -1,5 +1,6 @@
 """The text of every token of a completion."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,6 +45,18 @@ def make_piece_decoder(tokenizer: Any) -> Callable[[Sequence[int]], list[str]]:
         return _read_split_characters(backend, ids, texts)
 
     return decode_pieces
+
+
+def decode_runs(
+    decode: Callable[[Sequence[int]], list[str]], ids: Sequence[int], is_sampled: Sequence[bool]
+) -> list[str]:
+    """Return the text of each token by a function of :func:`make_piece_decoder`; turns and gaps are decoded apart."""
+    pieces, start = [], 0
+    for _, run in itertools.groupby(is_sampled):
+        end = start + len(list(run))
+        pieces += decode(ids[start:end])
+        start = end
+    return pieces
 
 
 def _read_split_characters(backend: Any, ids: Sequence[int], texts: Sequence[str | None]) -> list[str]:

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import functools
 import inspect
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -27,11 +28,12 @@ from rlcredit.policy.model_loading import (
     load_frozen_model,
     load_tokenizer,
 )
-from rlcredit.policy.pieces import make_piece_decoder
+from rlcredit.policy.pieces import decode_runs, make_piece_decoder
 from rlcredit.policy.policy_sizes import find_linear_layers, has_stacked_experts
 from rlcredit.policy.prompt_format import (
     PADDING,
     PromptFormat,
+    Tools,
     find_context_length,
     left_padded_ids,
     refuse_long_prompts,
@@ -308,8 +310,13 @@ class Policy(nn.Module):
         )
         return output.last_hidden_state, output[name] if use_cache else None
 
-    def encode_questions(self, questions: Sequence[str | Conversation]) -> Tensor:
+    def encode_questions(self, questions: Sequence[str | Conversation], tools: Tools | None = None) -> Tensor:
         """Write questions as :class:`~rlcredit.policy.prompt_format.PromptFormat` says; a text is one turn of the user.
+
+        Args:
+            questions: Questions, P of them.
+            tools: Schemas of the tools of an environment that answers in turns, if it has any; None where a question is
+                answered once.
 
         Returns:
             Token ids, with :data:`~rlcredit.policy.prompt_format.PADDING` on the left, shape ``(P, L)``, L a multiple
@@ -320,7 +327,7 @@ class Policy(nn.Module):
 
         """
         conversations = [parse_conversation(question) for question in questions]
-        prompts = self.prompt.encode_conversations(self.tokenizer, conversations)
+        prompts = self.prompt.encode_conversations(self.tokenizer, conversations, tools)
         if self.lm is not None:
             refuse_long_prompts(list(map(len, prompts)), find_context_length(self.lm.config), self.path)
             refuse_unknown_tokens(prompts, self.lm.get_input_embeddings().num_embeddings, self.tokenizer, self.path)
@@ -454,22 +461,29 @@ class Policy(nn.Module):
     def decode_pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
         """Decode token by token; a character split over tokens appears whole at the last of them.
 
+        Args:
+            completion_ids: Token ids of completions, shape ``(B, T)``.
+            mask: True on sampled tokens, shape ``(B, T)``.
+
         Returns:
-            One list of strings per row, up to its last sampled token; joined, they are its text without special tokens.
+            One list of strings per row, as long as the policy reads it. Those of sampled tokens, joined, are its text
+            without special tokens; what an environment has said stands between.
 
         """
         decode = make_piece_decoder(self.tokenizer)
-        rows = zip(completion_ids.tolist(), find_read_lengths(mask).tolist(), strict=True)
-        return [decode(ids[:length]) for ids, length in rows]
+        rows = zip(completion_ids.tolist(), mask.tolist(), find_read_lengths(mask).tolist(), strict=True)
+        return [decode_runs(decode, ids[:length], is_sampled[:length]) for ids, is_sampled, length in rows]
 
     def decode_texts(self, completion_ids: Tensor, mask: Tensor) -> list[str]:
-        """Decode row by row: the joined result of :meth:`decode_pieces`, several times faster."""
-        rows = zip(completion_ids.tolist(), find_read_lengths(mask).tolist(), strict=True)
+        """Decode what was sampled, row by row: the pieces of :meth:`decode_pieces` joined, several times faster."""
+        lengths = find_read_lengths(mask)
+        rows = zip(completion_ids.tolist(), lengths.tolist(), strict=True)
         texts = self.tokenizer.backend_tokenizer.decode_batch([ids[:length] for ids, length in rows])
-        # Where a character is not whole, pieces leave it out.
-        odd = [row for row, text in enumerate(texts) if "\ufffd" in text]
+        # Where a character is not whole, pieces leave it out; where there are gaps, they know whose words are whose.
+        has_gaps = (lengths > mask.sum(-1)).tolist()
+        odd = [row for row, text in enumerate(texts) if "\ufffd" in text or has_gaps[row]]
         for row, pieces in zip(odd, self.decode_pieces(completion_ids[odd], mask[odd]), strict=True):
-            texts[row] = "".join(pieces)
+            texts[row] = "".join(itertools.compress(pieces, mask[row].tolist()))
         return texts
 
     @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """How a conversation is written for a model: by its chat template, or as raw text for a base model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -31,6 +31,14 @@ THINKING_TAGS = {
 """Tags around a model's thinking, as chat templates of 2025 and 2026 write them."""
 
 
+DEFAULT_TURN_END = "\n"
+"""Text that ends a turn in raw text, if no other is named."""
+
+
+Tools = Sequence[Mapping[str, Any]]
+"""Schemas of tools, as chat templates take them."""
+
+
 class PromptError(RunStopped, ValueError):
     """A conversation that cannot be written for this model; the message names the option."""
 
@@ -45,18 +53,25 @@ class PromptFormat:
             between them, each answer behind its question; the tokenizer adds the special tokens that it adds to any
             text.
         thinking: Value of ``enable_thinking`` for the template; the template's own default if None.
+        turn_end: Text that ends each turn of an episode, the policy's and the environment's, in raw text; a chat
+            template has its own.
 
     """
 
     chat: bool = True
     thinking: bool | None = None
+    turn_end: str = DEFAULT_TURN_END
 
     def __post_init__(self) -> None:
-        """Refuse a template option if no template is used."""
+        """Refuse a template option if no template is used, and an option of raw text if one is."""
         if self.thinking is not None and not self.chat:
             raise ValueError(
                 "model.policy.prompt.thinking is an option of chat templates, and chat is false. Drop one."
             )
+        if self.turn_end != DEFAULT_TURN_END and self.chat:
+            raise ValueError("model.policy.prompt.turn_end is an option of raw text, and chat is true. Drop one.")
+        if not self.turn_end:
+            raise ValueError("model.policy.prompt.turn_end is empty. Name the text that ends a turn, as a line break.")
 
     def __str__(self) -> str:
         """Return the settings that are not the default, as text for a summary.
@@ -109,21 +124,28 @@ class PromptFormat:
         prompt = self.render_conversations(tokenizer, [parse_conversation("4 + 3 =")])[0].rstrip()
         return next((mark for mark in THINKING_TAGS if prompt.endswith(mark)), "")
 
-    def render_conversations(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[str]:
+    def render_conversations(
+        self, tokenizer: Any, conversations: Sequence[Conversation], tools: Tools | None = None
+    ) -> list[str]:
         """Return each conversation as the text that is tokenized, special tokens of a template included.
 
         Args:
             tokenizer: Tokenizer of the model.
             conversations: Conversations, P of them.
+            tools: Schemas of the tools of an environment that answers in turns, if it has any; None where a question is
+                answered once.
 
         Raises:
             PromptError: the template refuses a conversation, or there is none.
 
         """
         if not self.chat:
-            return ["\n\n".join(filter(None, _render_raw_blocks(conversation))) for conversation in conversations]
+            end = "" if tools is None else self.turn_end
+            return ["\n\n".join(filter(None, _render_raw_blocks(conversation))) + end for conversation in conversations]
         self.refuse_tokenizer(tokenizer, tokenizer.name_or_path)
-        options = {} if self.thinking is None else {"enable_thinking": self.thinking}
+        options: dict[str, Any] = {} if self.thinking is None else {"enable_thinking": self.thinking}
+        if tools:
+            options["tools"] = list(tools)
         try:
             return tokenizer.apply_chat_template(conversations, add_generation_prompt=True, tokenize=False, **options)
         except Exception as error:  # noqa: BLE001  (a template is a program of others)
@@ -132,6 +154,28 @@ class PromptFormat:
                 f"The chat template of {tokenizer.name_or_path} refuses a conversation: {cause}. Some know no "
                 "system prompt (data.init_args.system), some want the turns of user and assistant to alternate."
             ) from None
+
+    def refuse_tools(self, tokenizer: Any, tools: Tools) -> None:
+        """Refuse tools that a prompt would not show.
+
+        Args:
+            tokenizer: Tokenizer of the model.
+            tools: Schemas of the tools.
+
+        Raises:
+            PromptError: raw text is written, or the template knows no tools.
+
+        """
+        conversations = [parse_conversation("4 + 3 =")]
+        if tools and self.render_conversations(tokenizer, conversations, tools) == self.render_conversations(
+            tokenizer, conversations, ()
+        ):
+            writer = f"the chat template of {tokenizer.name_or_path}" if self.chat else "raw text"
+            names = ", ".join(tool["function"]["name"] for tool in tools)
+            raise PromptError(
+                f"data.environment has tools ({names}), and {writer} shows none. Name a model whose template does, or, "
+                "for a tool of one argument, set ToolEnvironment(..., plain=True): then an action is the argument."
+            )
 
     def refuse_lost_parts(self, tokenizer: Any, conversation: Conversation) -> None:
         """Refuse a conversation of which a part stands in no prompt: without it, the prompt would be the same.
@@ -161,10 +205,12 @@ class PromptFormat:
         except PromptError:  # the template wants the part
             return False
 
-    def encode_conversations(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[list[int]]:
-        """Return the token ids of each conversation."""
+    def encode_conversations(
+        self, tokenizer: Any, conversations: Sequence[Conversation], tools: Tools | None = None
+    ) -> list[list[int]]:
+        """Return the token ids of each conversation; see :meth:`render_conversations`."""
         # A template has written its own special tokens; what is too long is refused in our own words.
-        texts = self.render_conversations(tokenizer, conversations)
+        texts = self.render_conversations(tokenizer, conversations, tools)
         return tokenizer(texts, add_special_tokens=not self.chat, verbose=False)["input_ids"]
 
 

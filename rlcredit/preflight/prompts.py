@@ -47,6 +47,7 @@ def _refuse_overlong_prompts(
     task: Task, policy: Policy, tokenizer: Any, context: int | None, answer_tokens: int
 ) -> None:
     prompt, name = policy.prompt, policy.path
+    prompt.refuse_tools(tokenizer, task.tools or ())
     examples = [*task.train_set, *task.held_out_set]
     long_examples = heapq.nlargest(TRIED_QUESTIONS, examples, key=lambda example: len(example.text))
     if long_examples:
@@ -55,7 +56,7 @@ def _refuse_overlong_prompts(
             policy,
             "Its chat template",
             TEMPLATE_SECONDS,
-            partial(prompt.encode_conversations, tokenizer, conversations),
+            partial(prompt.encode_conversations, tokenizer, conversations, task.tools),
         )
     for example in {_list_parts(example): example for example in examples}.values():
         prompt.refuse_lost_parts(tokenizer, task.build_conversation(example))
@@ -104,7 +105,8 @@ def count_prompt_tokens(
     sorted_examples = sorted(examples, key=lambda example: len(example.text))
     for start in range(0, len(sorted_examples), TOKENIZED_PROMPTS):
         part = sorted_examples[start : start + TOKENIZED_PROMPTS]
-        prompts = prompt.encode_conversations(tokenizer, [task.build_conversation(example) for example in part])
+        conversations = [task.build_conversation(example) for example in part]
+        prompts = prompt.encode_conversations(tokenizer, conversations, task.tools)
         lengths |= dict(zip(map(id, part), map(len, prompts), strict=True))
     return lengths
 

@@ -12,6 +12,7 @@ from rlcredit.base.messages import print_message
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import sum_over_processes
 from rlcredit.formulas.groups import mixed_groups
+from rlcredit.formulas.turns import find_read_lengths
 from rlcredit.training.module import PolicyModule
 from rlcredit.verification.verifiers import Verdict
 
@@ -99,7 +100,7 @@ class NoReward(Callback):
     def render_warning(self, rollout: Rollout, module: PolicyModule, task: Any) -> str:
         """Return the warning: prompt, completion, reference and verdict of a typical completion, and what to try."""
         rows = range(min(_SAMPLE_SIZE, len(rollout.mask)))
-        completions = ["".join(rollout.tokens[row]) for row in rows]
+        completions = ["".join(rollout.list_texts(row)) for row in rows]
         examples = [rollout.sources[row // rollout.group_size][1] for row in rows]
         if task.environment is None:
             verdicts = list(task.score(module.policy.prepend_thinking_mark(completions), examples).verdicts)
@@ -110,7 +111,7 @@ class NoReward(Callback):
         policy = module.policy
         prompt = rollout.prompt_ids[row]
         prompt = prompt[policy.prompt_mask(prompt)]
-        cut = (rollout.mask[: len(rows)].sum(-1) >= module.sampling.max_tokens).float().mean() > 0.5
+        cut = (find_read_lengths(rollout.mask[: len(rows)]) >= module.sampling.max_tokens).float().mean() > 0.5
         texts = {
             "prompt": policy.tokenizer.decode(prompt),
             "completion": completions[row],

@@ -59,6 +59,20 @@ class Example(NamedTuple):
             return self.question
         return "\n\n".join(map(write_turn, self.question))
 
+    def list_columns(self) -> dict[str, Any]:
+        """Return the columns of the data by name, as reward functions and tool environments read them.
+
+        ``question``, ``answer`` and ``metadata``, all columns in one, are the example's where the data has none such;
+        ``answer`` is left out where there is none.
+
+        Example:
+            >>> Example("4 + 3 =", "7", {"level": 2}).list_columns()
+            {'question': '4 + 3 =', 'answer': '7', 'metadata': {'level': 2}, 'level': 2}
+
+        """
+        answer = {"answer": self.answer} if self.answer else {}
+        return {"question": self.text, **answer, "metadata": self.metadata, **self.metadata, **(self.columns or {})}
+
 
 QuestionSets = tuple[list[Example], list[Example]]
 """Training questions, and held-out questions."""

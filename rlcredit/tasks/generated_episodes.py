@@ -4,6 +4,7 @@ from typing import Any
 
 from rlcredit.episodes.environment import Environment
 from rlcredit.episodes.episode_table import open_episode
+from rlcredit.policy.chat_turns import Conversation
 from rlcredit.tasks.example import Example, QuestionSets
 from rlcredit.tasks.task import Task, require_positive
 
@@ -45,6 +46,10 @@ class Episodes(Task):
         return [self.begin_example(seed) for seed in range(self.train_size)], [
             self.begin_example(FIRST_HELD_OUT_SEED + number) for number in range(self.held_out_size)
         ]
+
+    def find_question(self, example: Example) -> str | Conversation:
+        """Return the first observation, as the example holds it."""
+        return example.question
 
     def begin_example(self, seed: int) -> Example:
         """Return the example of a seed.

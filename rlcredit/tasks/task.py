@@ -18,10 +18,12 @@ from rlcredit.base.messages import print_message, warn_once
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.episodes.environment import Environment
 from rlcredit.episodes.episode_table import EpisodeTable, TurnLimits, open_episode
-from rlcredit.episodes.observation_format import TurnFormat
+from rlcredit.episodes.locked_environment import lock_environment
+from rlcredit.episodes.observation_format import choose_turn_format
 from rlcredit.episodes.replay import refuse_changing_environment
 from rlcredit.policy.chat_turns import Conversation
 from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import Tools
 from rlcredit.tasks.example import Example, QuestionSets, Shot, build_conversation
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.held_out_split import separate_alike_questions
@@ -56,17 +58,19 @@ class PromptBatch:
         numbers: Numbers of the examples in their set; they determine the sampling noise.
         questions: Conversations that the policy is asked, P of them.
         examples: Same P examples, for the verifier.
+        tools: Schemas of the tools of the environment that answers, if it has any; None without an environment.
 
     """
 
     numbers: list[int]
     questions: list[Conversation]
     examples: list[Example]
+    tools: Tools | None = None
 
     def slice_batch(self, start: int, size: int) -> "PromptBatch":
         """Return a slice of the batch."""
         rows = slice(start, start + size)
-        return PromptBatch(self.numbers[rows], self.questions[rows], self.examples[rows])
+        return PromptBatch(self.numbers[rows], self.questions[rows], self.examples[rows], self.tools)
 
 
 def pick_best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
@@ -173,7 +177,8 @@ class Task(LightningDataModule):
         self.refuse_instruction(instruction)
         require_positive("data.max_turns", max_turns)
         require_positive("data.turn_tokens", 1 if turn_tokens is None else turn_tokens)
-        self.environment, self.turn_limits = environment, TurnLimits(max_turns, turn_tokens)
+        self.turn_limits = TurnLimits(max_turns, turn_tokens)
+        self.environment = environment and lock_environment(environment, unsafe_scorers, verify_budget)
         require_positive("data.prompts_per_step", prompts_per_step)
         require_positive("data.validation_batch", validation_batch)
         if validation_size or not held_out:
@@ -263,7 +268,9 @@ class Task(LightningDataModule):
         """Return an episode for each of some examples, begun; None where questions are answered once."""
         if self.environment is None:
             return None
-        return EpisodeTable(self.environment, examples, TurnFormat(policy), self.turn_limits)
+        return EpisodeTable(
+            self.environment, examples, choose_turn_format(policy, self.environment.tools), self.turn_limits
+        )
 
     def score_episodes(self, table: EpisodeTable, examples: Sequence[Example]) -> Scores:
         """Return the verdicts on episodes, and the rewards if these are real numbers.
@@ -304,20 +311,10 @@ class Task(LightningDataModule):
         return RewardCall(
             [dict(turn) for turn in conversation] if is_chat else conversation[0]["content"],  # pyright: ignore[reportArgumentType]
             [write(completion) for completion in completions],
-            self.list_reward_columns(example),
+            example.list_columns(),
             write(example.answer) if example.answer else None,
             (self.trainer.global_step, self.trainer.max_steps) if self.trainer else (0, 0),
         )
-
-    def list_reward_columns(self, example: Example) -> dict[str, Any]:
-        """Return the columns of the data, which reward functions read beside prompts and completions, by name.
-
-        ``question``, ``answer`` and ``metadata``, all columns in one, are the example's where the data has none such;
-        ``answer`` is left out where there is none.
-        """
-        answer = {"answer": example.answer} if example.answer else {}
-        defaults = {"question": example.text, **answer, "metadata": example.metadata}
-        return {**defaults, **example.metadata, **(example.columns or {})}
 
     def refuse_instruction(self, instruction: str) -> None:
         """Refuse an instruction without a place for the question."""
@@ -465,6 +462,11 @@ class Task(LightningDataModule):
         """Return the conversation: system prompt, shots, and the question inside the instruction."""
         return build_conversation(self.find_question(example), self.instruction, self.system, self.shots)
 
+    @property
+    def tools(self) -> Tools | None:
+        """Schemas of the environment's tools; None without an environment."""
+        return None if self.environment is None else self.environment.tools
+
     def find_question(self, example: Example) -> str | Conversation:
         """Return the question, or with what an environment begins in its place."""
         if self.environment is None:
@@ -521,4 +523,5 @@ class Task(LightningDataModule):
 
     def _collate_prompts(self, batch: list[tuple[int, Example]]) -> PromptBatch:
         numbers, examples = (list(column) for column in zip(*batch, strict=True))
-        return PromptBatch(numbers, [self.build_conversation(example) for example in examples], examples)
+        questions = [self.build_conversation(example) for example in examples]
+        return PromptBatch(numbers, questions, examples, self.tools)

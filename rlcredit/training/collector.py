@@ -19,7 +19,7 @@ from rlcredit.formulas.distributed import find_largest_number
 from rlcredit.formulas.groups import group_imputed_values
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.turns import find_read_lengths, place_last
-from rlcredit.oracle import Oracle
+from rlcredit.oracle import EpisodeOracle, Oracle
 from rlcredit.policy.policy import Policy, TokenScores
 from rlcredit.policy.prompt_format import PADDING
 from rlcredit.tasks.example import Example
@@ -203,7 +203,7 @@ class RolloutCollector:
 
     def encode(self, prompts: PromptBatch) -> Tensor:
         """Return the prompts as tokens, left-padded, shape ``(P, L)``."""
-        prompt_ids = self.policy.encode_questions(prompts.questions).to(self.policy.device)
+        prompt_ids = self.policy.encode_questions(prompts.questions, prompts.tools).to(self.policy.device)
         if self.trainer.training:
             # Padding is part of the arithmetic: all processes pad to one width, as a single one would. In validation
             # the processes may have different numbers of batches, and one would wait for ever.
@@ -315,10 +315,12 @@ class RolloutCollector:
             rollout.hidden = lookahead.read_hidden(rollout)
 
     def _make_oracle(self, step: int) -> Oracle:
-        return Oracle(
+        task: Task = read_datamodule(self.trainer)
+        make_oracle = Oracle if task.environment is None else EpisodeOracle
+        return make_oracle(
             self.policy,
             self.decoder,
-            read_datamodule(self.trainer),
+            task,
             self.sampling.temperature,
             self.sampling.max_tokens,
             self.seed,

@@ -57,7 +57,7 @@ class UpdateSequences(NamedTuple):
     Attributes:
         prompt_ids: Left-padded prompts, ``(B + N, L)``.
         completion_ids: Right-padded answers, those of continuations with the prefix that they share, ``(B + N, W)``.
-        mask: True on the tokens of answers, ``(B + N, W)``.
+        mask: True on the sampled tokens of answers, ``(B + N, W)``.
         alternatives: Other tokens with credit, in the rows of completions; None if there are none.
 
     """
@@ -82,7 +82,7 @@ def list_update_sequences(rollout: Rollout) -> UpdateSequences:
     extra = rollout.continuations
     if extra is None:
         return UpdateSequences(rollout.prompt_ids, rollout.completion_ids, rollout.mask, rollout.alternatives)
-    answers, answer_mask = extra.join_prefixes(rollout.completion_ids)
+    answers, answer_mask = extra.join_prefixes(rollout.completion_ids, rollout.mask)
     padding = (0, answers.shape[1] - rollout.mask.shape[1])
     return UpdateSequences(
         torch.cat([rollout.prompt_ids, rollout.prompt_ids[extra.rows]]),
@@ -281,9 +281,8 @@ class RolloutScorer:
         """Score sequences in one row of tokens, every prompt read once."""
         assert plan.reader is not None
         host, rows, width = plan.host, len(numbers), plan.host.mask.shape[1]
-        lengths = find_read_lengths(host.mask)[numbers]
-        ids = host.prompt_ids[numbers], host.completion_ids[numbers]
-        states, layout = plan.reader.read_rows(*ids, lengths, plan.part.recomputed_layers)
+        sequences = host.prompt_ids[numbers], host.completion_ids[numbers], host.mask[numbers]
+        states, layout = plan.reader.read_rows(*sequences, plan.part.recomputed_layers)
         scores = self.policy.score_states(
             states, layout.targets, self.temperature, keeps_entropy=self.keeps_entropy_graph
         )
@@ -294,7 +293,8 @@ class RolloutScorer:
         if host.alternatives is None:
             return logprobs, entropy
         own_numbers, alternatives = host.alternatives.select_rows(numbers, len(host.mask))
-        states_before = (lengths.cumsum(0) - lengths)[alternatives.rows] + alternatives.places
+        counts = host.mask[numbers].flatten().cumsum(0)
+        states_before = counts[alternatives.rows * width + alternatives.places] - 1
         own_numbers, states_before, tokens = (
             move_index(index, states.device) for index in (own_numbers, states_before, alternatives.tokens)
         )
@@ -324,7 +324,7 @@ class RolloutScorer:
         scores = self.policy.score_states(states, completion_ids, self.temperature)
         padding = (0, read.mask.shape[1] - width)
         entropy = scores.entropy if self.keeps_entropy_graph else scores.entropy.detach()
-        token_scores = pad(scores.logprobs, padding), pad(entropy, padding)
+        token_scores = tuple(pad(values, padding).where(read.mask[rows], 0) for values in (scores.logprobs, entropy))
         if read.alternatives is None:
             return token_scores
         numbers, alternatives = read.alternatives.select_rows(rows, len(read.mask))
@@ -384,11 +384,8 @@ class RolloutScorer:
         self, reader: PackedForward, prompt_ids: Tensor, completion_ids: Tensor, mask: Tensor, temperature: float
     ) -> TokenScores:
         """Score completions without graph and without padding; arguments as in :meth:`score_without_graph`."""
-        prompts, completions, lengths = (
-            prompt_ids.cpu(),
-            completion_ids.cpu(),
-            find_read_lengths(mask).clamp(min=1).cpu(),
-        )
+        prompts, completions, host_mask = prompt_ids.cpu(), completion_ids.cpu(), mask.cpu()
+        lengths = find_read_lengths(host_mask).clamp(min=1)
         prompt_lengths, size = self.policy.prompt_mask(prompts).sum(-1), self.scoring_batches.tokens
         if size == "auto":
             cost = self._estimate_cost(reader, lengths, prompt_lengths, int(lengths.sum()))
@@ -397,10 +394,10 @@ class RolloutScorer:
         cut = split_rows_in_order(lengths, prompt_lengths, mark_new_prompts(prompts), size)
         facts = torch.zeros(3, mask.numel(), device=mask.device)
         for part in cut:
-            states, layout = reader.read_rows(prompts[part], completions[part], lengths[part])
+            states, layout = reader.read_rows(prompts[part], completions[part], host_mask[part])
             scores = self.policy.score_states(states, layout.targets, temperature, keeps_entropy=False)
             facts.index_copy_(1, layout.cells + part.start * mask.shape[1], torch.stack(scores))
-        return TokenScores(*facts.view(3, *mask.shape).where(mask, 0))
+        return TokenScores(*facts.view(3, *mask.shape))
 
 
 def collect_scores(rollout: Rollout, plan: UpdatePlan, parts: Sequence[tuple[Tensor, ...]]) -> UpdateScores:

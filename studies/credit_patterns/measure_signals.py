@@ -108,7 +108,7 @@ def measure_policy(name: str, args: argparse.Namespace) -> list[Row]:
         ("pivots", measure_pivots(rollout, truth)),
     ]
     if speaks:
-        plan_mask = phrase_plan_mask(rollout.tokens, PLANNING_PHRASES, rollout.mask)
+        plan_mask = phrase_plan_mask(rollout.tokens, PLANNING_PHRASES, rollout.turn)
         execution = measure_variance_split(rollout, rollout.mask & ~plan_mask)
         parts += [
             ("variance", ({"tokens": "execution", **row} for row in execution)),

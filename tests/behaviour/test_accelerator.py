@@ -213,7 +213,7 @@ def test_an_update_without_padding_is_the_models_own_on_an_accelerator(dtype, to
             if name == "own":
                 logprobs = policy.score_prompts(prompts.cuda(), completions.cuda(), 0.7).logprobs[mask.cuda()]
             else:
-                states, layout = packed.read_rows(prompts, completions, lengths, 1)
+                states, layout = packed.read_rows(prompts, completions, mask, 1)
                 logprobs = policy.score_states(states, layout.targets, 0.7).logprobs
             parts = torch.autograd.grad((logprobs * shares).sum(), weights)
             gradients[name] = torch.cat([part.flatten().float() for part in parts])
@@ -223,7 +223,8 @@ def test_an_update_without_padding_is_the_models_own_on_an_accelerator(dtype, to
 def test_nothing_waits_for_the_accelerator_while_parts_are_scored_and_differentiated():
     policy = load_on_device(dtype="bfloat16")
     prompts = policy.encode_questions(["12 + 7 ="] * 4)
-    rows = (prompts, torch.randint(3, 99, (4, 20)), torch.tensor([20, 3, 1, 9]))
+    mask = torch.arange(20) < torch.tensor([20, 3, 1, 9])[:, None]
+    rows = (prompts, torch.randint(3, 99, (4, 20)), mask)
     weights = [weight for weight in policy.parameters() if weight.requires_grad]
     with torch.autocast("cuda", torch.bfloat16):
         packed = find_packed_forward(policy)

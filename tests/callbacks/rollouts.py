@@ -2,6 +2,8 @@
 
 import torch
 
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.turns import count_turns, mark_turns, number_turns
 from tests.conftest import make_rollout
 
 THREE_AND_TWO = torch.tensor([[True, True, True], [True, True, False]])
@@ -70,6 +72,33 @@ class TabularPolicy:
         order = sorted(self.states)
         found = torch.autograd.grad(loss, [self.states[key] for key in order], allow_unused=True, retain_graph=True)
         return torch.cat([torch.zeros(self.words) if grad is None else grad for grad in found])
+
+
+def episodes_of(turns, rewards, group_size=2):
+    """Episodes whose rows are written as letters, one a token: lower case where the policy speaks, else upper case.
+
+    The reward of turn k is k + 1, and row b acts on the state 10 b + k.
+    """
+    rows, width = len(turns), max(map(len, turns))
+    mask = torch.tensor([[place < len(row) and row[place].islower() for place in range(width)] for row in turns])
+    ids = torch.tensor([[*map(ord, row.ljust(width, "#"))] for row in turns])
+    numbers = number_turns(mask)
+    count = max(1, int(count_turns(numbers).max()))
+    has_turn = mark_turns(numbers, count)
+    noise = torch.Generator().manual_seed(0)
+    return Rollout(
+        step=0,
+        group_size=group_size,
+        prompt_ids=torch.ones(rows, 3, dtype=torch.long),
+        completion_ids=ids,
+        mask=mask,
+        old_logprobs=-torch.rand(mask.shape, generator=noise),
+        entropy=torch.rand(mask.shape, generator=noise),
+        correct=torch.tensor(rewards),
+        tokens=[list(row) for row in turns],
+        turn_rewards=(1.0 + torch.arange(count)).where(has_turn, 0),
+        states=(10 * torch.arange(rows)[:, None] + torch.arange(count)).where(has_turn, -1),
+    )
 
 
 def valued_rollout(rewards, values, mask=None, group_size=None):

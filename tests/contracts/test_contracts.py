@@ -42,6 +42,7 @@ from callbacks.signals.surprisal import Surprisal
 from callbacks.tokens.delight import Delight
 from callbacks.tokens.eapo import EAPO
 from callbacks.tokens.entropy_mask import EntropyMask
+from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from callbacks.tokens.quadrant_mask import QuadrantMask
@@ -50,6 +51,8 @@ from callbacks.tokens.repo import REPO
 from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
+from callbacks.turns.random_turns import RandomTurns
+from callbacks.turns.within_turns import WithinTurns
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.rollout import ROLLOUT_FIELDS, Rollout
 from rlcredit.formulas.gates import AdaptiveEta
@@ -57,11 +60,15 @@ from rlcredit.formulas.reward_histogram import RewardHistogram
 from tests.conftest import KnownCritic, copy_rollout_fields, make_rollout
 
 OPERATORS = find_operator_classes()
-DRAWN = {RandomMask, RandomPlanner, QuadrantStats, HeadCritic, OracleTeacher}
+DRAWN = {RandomMask, RandomPlanner, RandomTurns, QuadrantStats, HeadCritic, OracleTeacher}
 SHAPE = {"mask", "group_size"}
 TOKENS = ("signal", "plan_mask", "process", "progress", "values", "advantages")
 SHARES = ("sepa_lambda", "critic_weight")
-REQUIRED = {SoftOverlong: {"max_tokens": 4, "cache": 2}, AnnealOut: {"operator": RSIMask(low=0.5, high=1.5)}}
+REQUIRED = {
+    SoftOverlong: {"max_tokens": 4, "cache": 2},
+    AnnealOut: {"operator": RSIMask(low=0.5, high=1.5)},
+    WithinTurns: {"operator": GTPO()},
+}
 """Arguments without which an operator does not act outside a trainer."""
 
 NEUTRAL = [
@@ -78,10 +85,11 @@ NEUTRAL = [
     QuadrantMask(threshold="top", scope="batch"),
     AnnealOut(RSIMask(low=0.0, high=math.inf), delay=0, steps=9),
     AnnealOut(RSIMask(low=0.5, high=1.5), delay=0, steps=3),
+    WithinTurns(GTPO(beta=0.0)),
 ]
 """What headers declare to be the identity, and other arguments or neighbours with which an operator is."""
 
-NEVER_NEUTRAL = {"AnnealOut", "BatchNormalization", "BucketNormalization", "OddsWeight", "RandomPlanner"}
+NEVER_NEUTRAL = {"AnnealOut", "BatchNormalization", "BucketNormalization", "OddsWeight", "RandomPlanner", "WithinTurns"}
 """Operators that always change what they read: they normalise, weigh by a probability, turn a mask, or run another."""
 
 
@@ -95,6 +103,7 @@ ACTIVE = {
     ImplicitReward: lambda: ImplicitReward(rate=0.1),
     HeadCritic: lambda: HeadCritic(target=RewardHistogram(high=2.0), warmup=1, fits=2),
     STARE: lambda: STARE(target=math.inf, down=0.9, adapt=0.1),
+    WithinTurns: lambda: WithinTurns(REPO()),
     VarianceLambda: lambda: VarianceLambda(warmup=2, decay=0.5, threshold=5.0, steps=None),
 }
 """Operators whose defaults do nothing to batches as small as these, with arguments that do."""
@@ -217,6 +226,7 @@ def wider_padding_never_matters(operator):
         value = getattr(wide, field.name)
         if isinstance(value, torch.Tensor) and value.shape[:2] == narrow.mask.shape:
             setattr(wide, field.name, torch.cat([value, torch.zeros_like(value)], 1))
+    wide.turn = wide.turn.where(wide.mask, -1)
     assert_close(made(operator).assign(wide), made(operator).assign(narrow))
     for field in operator.writes & set(TOKENS):
         assert_close(getattr(wide, field)[wide.mask], getattr(narrow, field)[narrow.mask])

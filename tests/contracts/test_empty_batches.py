@@ -19,6 +19,7 @@ from tests.contracts.test_unjudged import OPERATORS, name
 def without_tokens():
     rollout = midway()
     rollout.mask = torch.zeros_like(rollout.mask)
+    rollout.turn = torch.full_like(rollout.turn, -1)
     rollout.tokens = [[] for _ in rollout.tokens]
     return rollout
 

@@ -169,7 +169,7 @@ METHODS = {
         lambda r, t: references.expected_generalized_advantages(r.correct.tolist(), t(r.entropy), 0.7),
     ),
     "prefixes": (
-        lambda r: prefix_statistics(-2 * r.old_logprobs) @ torch.tensor([1.0, 0.2, -0.5, 3.0, -7.0]),
+        lambda r: prefix_statistics(-2 * r.old_logprobs, r.mask) @ torch.tensor([1.0, 0.2, -0.5, 3.0, -7.0]),
         lambda r, t: references.expected_prefix_statistics(t(-2 * r.old_logprobs), [1.0, 0.2, -0.5, 3.0, -7.0]),
     ),
     "gate": (

@@ -36,6 +36,8 @@ from callbacks.tokens.quadrant_mask import QuadrantMask
 from callbacks.tokens.random_mask import RandomMask
 from callbacks.tokens.repo import REPO
 from callbacks.tokens.stare import STARE
+from callbacks.turns.random_turns import RandomTurns
+from callbacks.turns.within_turns import WithinTurns
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.stack import CreditStack
 from rlcredit.formulas.gates import AdaptiveEta
@@ -65,13 +67,14 @@ PLAIN = {
     HeadCritic: lambda: HeadCritic(width=8, fits=2, batch=64),
     VarianceLambda: lambda: VarianceLambda(warmup=1, decay=0.0, threshold=5.0, steps=None),
     PassAtK: lambda: PassAtK(k=1),
+    WithinTurns: lambda: WithinTurns(GTPO(beta=0.5)),
 }
 OPERATORS = [
     *ARGUED,
     *(PLAIN.get(kind, kind)() for kind in find_operator_classes() if kind.writes and kind is not SemanticPlanner),
 ]
 STATEFUL = [VarianceLambda(warmup=1), REPO(), STARE(adapt=0.1), CorrectnessGate(), TrackedBaseline()]
-DRAWN = (RandomMask, RandomPlanner)
+DRAWN = (RandomMask, RandomPlanner, RandomTurns)
 """Their noise belongs to places in the batch."""
 
 VERDICTS = [1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]
@@ -90,6 +93,7 @@ def with_unjudged(whole, extra):
     old = torch.arange((groups + 1) * size).view(-1, size)[:groups, : whole.group_size].flatten()
     for field in (
         "mask",
+        "turn",
         "old_logprobs",
         "entropy",
         "sum_pi_squared",

@@ -42,6 +42,7 @@ from callbacks.tokens.repo import REPO
 from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
+from callbacks.turns.within_turns import WithinTurns
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.stack_checks import bound_advantages, check_stack
@@ -49,6 +50,9 @@ from tests.conftest import make_rollout
 
 BATCH = make_rollout((1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, *[0.0] * 4, *[1.0] * 4), width=9, seed=3)
 BATCH.completion_ids = BATCH.completion_ids.index_fill(1, torch.arange(4), 5)  # prefixes that completions share
+BATCH.turn = (torch.arange(9) // 3).where(BATCH.mask, -1)  # up to three turns, which nothing stands between
+BATCH.turn_rewards = torch.rand(16, 3, generator=torch.Generator().manual_seed(5))
+BATCH.states = torch.arange(48).view(16, 3) % torch.tensor([1, 2, 4])  # of which the group meets some again
 
 
 def taught(critic):
@@ -79,6 +83,7 @@ ACTIVE = {
     STARE: lambda: STARE(share=0.4, target=math.inf, down=0.8),
     StrategicGrams: lambda: StrategicGrams(["let me"]),
     TACO: lambda: TACO(alpha=1.0),
+    WithinTurns: lambda: WithinTurns(GTPO(beta=0.5)),
     VarianceLambda: lambda: VarianceLambda(warmup=1, decay=0.0, threshold=5.0, steps=None),
 }
 """Operators whose defaults do nothing to batches as small as these, with arguments that do."""

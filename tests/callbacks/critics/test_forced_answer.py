@@ -6,6 +6,7 @@ from torch.testing import assert_close
 
 from callbacks.critics.forced_answer import ForcedAnswer
 from tests.callbacks.rollouts import numbers, rollout_of_ids
+from tests.callbacks.turns.episodes import make_episodes
 from tests.rlcredit.training.sampled_rollouts import read_answer, sample_rollout
 
 PIECES = [["Two", ". ", "Three", ". ", "Four"], ["Two", " and", " three"]]
@@ -86,3 +87,22 @@ def test_only_phrases_read_planning_tokens():
 def test_other_cuts_are_refused():
     with pytest.raises(ValueError, match="ForcedAnswer"):
         ForcedAnswer(cuts="word")  # pyright: ignore[reportArgumentType]
+
+
+def test_at_turns_an_answer_is_forced_before_each():
+    rollout = make_episodes([[0.0, 1.0], [0.0]])
+    rollout.completion_ids = torch.tensor([[5, 10, 15, 20, 25, 30], [50, 60, 70, 80, 90, 95]])
+    metrics = ForcedAnswer(cuts="turn").assign_checked(rollout)
+    first, second, third = told(5, 20, 50)
+    expected = torch.tensor([[first, first, 0.0, second, second, 0.0], [third, third, 0.0, 0.0, 0.0, 0.0]])
+    assert_close(rollout.values, expected)
+    assert metrics["prefixes"] == 1.5
+
+
+def test_one_turn_has_the_value_of_one_sentence():
+    by_turn, by_sentence = make_example(), make_example()
+    by_sentence.tokens = [["Two", " and", " three", " and", " four"], PIECES[1]]
+    ForcedAnswer(cuts="turn").assign(by_turn)
+    ForcedAnswer().assign(by_sentence)
+    assert torch.equal(by_turn.values, by_sentence.values)
+    assert "turn" in ForcedAnswer(cuts="turn").reads

@@ -5,6 +5,7 @@ from torch.testing import assert_close
 from callbacks.dense.gae import GAE
 from callbacks.episode.rloo import RLOO
 from tests.callbacks.rollouts import THREE_AND_TWO, numbers, valued_rollout
+from tests.callbacks.turns.episodes import make_episodes, turn_credit
 from tests.conftest import make_rollout
 
 
@@ -60,3 +61,28 @@ def test_without_a_critic_it_is_the_leave_one_out_baseline(judged):
 def test_what_is_no_share_is_refused(arguments):
     with pytest.raises(ValueError, match="GAE expects"):
         GAE(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("lam", "expected"),
+    [(0.0, [-0.25, 0.75, -0.5]), (0.5, [0.125, 0.75, -0.5]), (1.0, [0.5, 0.75, -0.5])],
+)
+def test_at_turns_values_count_before_their_first_tokens_only(lam, expected):
+    rollout = make_episodes([[0.0, 1.0], [0.0]])
+    rollout.values = torch.tensor([[0.5, 9.0, 9.0, 0.25, 9.0, 9.0], [0.5, 9.0, 9.0, 9.0, 9.0, 9.0]])
+    GAE(lam, cuts="turn").assign_checked(rollout)
+    assert turn_credit(rollout) == [expected[:2], expected[2:]]
+
+
+def test_one_turn_is_worth_its_reward_less_the_value_before_it():
+    rollout = three_and_two()
+    GAE(lam=0.5, cuts="turn").assign(rollout)
+    assert rollout.advantages[rollout.mask].tolist() == [0.5, 0.5, 0.5, -0.5, -0.5]
+    at_tokens = three_and_two()
+    GAE(lam=1.0).assign(at_tokens)
+    assert torch.equal(rollout.advantages[:, 0], at_tokens.advantages[:, 0])
+
+
+def test_other_cuts_are_refused():
+    with pytest.raises(ValueError, match="GAE expects cuts to be one of token, turn"):
+        GAE(cuts="sentence")  # pyright: ignore[reportArgumentType]

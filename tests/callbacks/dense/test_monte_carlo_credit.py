@@ -58,11 +58,11 @@ def test_only_phrases_need_a_planner():
 def test_refused_arguments():
     with pytest.raises(ValueError, match="samples >= 1, got 0"):
         MonteCarloCredit(samples=0)
-    with pytest.raises(ValueError, match="cuts to be one of token, sentence, phrase, got 'word'"):
+    with pytest.raises(ValueError, match="cuts to be one of token, sentence, phrase, turn, got 'word'"):
         MonteCarloCredit(cuts="word")
     with pytest.raises(ValueError, match="baseline to be one of value, optimal, got 'best'"):
         MonteCarloCredit(baseline="best")
-    with pytest.raises(ValueError, match=r"trains on sentences and phrases only, got 'token'\. Use Branches"):
+    with pytest.raises(ValueError, match=r"trains on sentences, phrases and turns only, got 'token'\. Use Branches"):
         MonteCarloCredit(train="on_policy")
     with pytest.raises(ValueError, match="train to be one of none, on_policy, equal, got 'all'"):
         MonteCarloCredit(cuts="sentence", train="all")

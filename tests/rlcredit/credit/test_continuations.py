@@ -43,11 +43,21 @@ def test_credit_is_selected_cut_and_kept_by_rows():
 
 def test_whole_answers_are_prefixes_and_their_continuations():
     completions = torch.tensor([[5, 6, 7], [8, 9, 99]])
-    answers, mask = continued([0, 1, 0], places=[2, 0, 1], lengths=[2, 1, 1]).join_prefixes(completions)
+    whole = torch.ones_like(completions, dtype=torch.bool)
+    answers, mask = continued([0, 1, 0], places=[2, 0, 1], lengths=[2, 1, 1]).join_prefixes(completions, whole)
     assert answers.tolist() == [[5, 6, 1, 2], [11, 0, 0, 0], [5, 21, 0, 0]]
     assert mask.sum(-1).tolist() == [4, 1, 2]
-    answers, mask = continued([]).join_prefixes(completions)
+    answers, mask = continued([]).join_prefixes(completions, whole)
     assert answers.shape == mask.shape == (0, 3)
+
+
+def test_whole_answers_hold_what_an_environment_has_said_to_either():
+    completions, mask = torch.tensor([[5, 90, 6, 7]]), torch.tensor([[True, False, True, True]])
+    ids, own_mask = torch.tensor([[1, 91, 2, 0]]), torch.tensor([[True, False, True, False]])
+    numbers, values = torch.tensor([[0], [3]]), torch.zeros(2, 1, 4)
+    answers, sampled = Continuations(*numbers, ids, own_mask, *values).join_prefixes(completions, mask)
+    assert answers.tolist() == [[5, 90, 6, 1, 91, 2]]
+    assert sampled.tolist() == [[True, False, True, True, False, True]]
 
 
 def test_only_credit_of_tokens_on_judged_completions_has_a_gradient():
@@ -85,8 +95,8 @@ class Proposal(CreditOperator, reads="advantages", writes="continuations"):
         (continued([2, 2], places=[0, 5]), "continuations at places where no token was sampled"),  # padding
         (continued([0, 1])._replace(credit=torch.ones(3, 2)), "of different lengths: rows 2, .* credit 3"),
         (continued([0, 1])._replace(credit=torch.ones(2, 3)), r"of shape \(2, 3\) and \(2, 2\)"),
-        (continued([0, 1], lengths=[2, 0]), "without a token"),
-        (continued([0])._replace(mask=torch.tensor([[False, True]])), "padding among their tokens"),
+        (continued([0, 1], lengths=[2, 0]), "that do not begin with a sampled token"),
+        (continued([0])._replace(mask=torch.tensor([[False, True]])), "that do not begin with a sampled token"),
         (continued([0, 1], credit=torch.nan), "crediting continuations gives credit values that are not finite"),
         (continued([0, 1], logprob=-torch.inf), "log-probabilities that are not finite"),
     ],

@@ -13,6 +13,7 @@ from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.heatmap import collect_heatmap, colour_scale
 from rlcredit.tasks.example import Example
 from tests.browser import BROWSER, draw_page
+from tests.callbacks.rollouts import episodes_of
 from tests.conftest import make_rollout
 
 
@@ -45,6 +46,18 @@ def test_continuations_stand_with_the_token_before_which_they_leave():
     assert page["rows"][2]["continuations"] == {1: [(2, 0.4), (1, -0.5)]}
     assert page["rows"][0]["continuations"] == {}
     assert "continuation ${number + 1}" in credit_heatmap(rollout)
+
+
+def test_an_episode_shows_its_sampled_tokens_and_what_leaves_before_them():
+    rollout = episodes_of(["abXYcZd", "ab"], [1.0, 0.0])
+    one, mask = torch.tensor([0]), torch.tensor([[True, False, True]])
+    rollout.alternatives = WeightedTokens(one, one + 4, one + 65, torch.zeros(1), torch.ones(1))
+    rollout.continuations = Continuations(one, one + 6, mask.long(), mask, -torch.ones(1, 3), torch.ones(1, 3))
+    row = collect_heatmap(rollout)["rows"][0]
+    assert row["tokens"] == ["a", "b", "c", "d"]
+    assert row["alternatives"] == {2: [("65", 1.0, 1.0)]}
+    assert row["continuations"] == {3: [(2, 1.0)]}
+    assert {len(values) for values in row["values"]} == {4}
 
 
 def make_bare_rollout():

@@ -14,7 +14,7 @@ from rlcredit.credit.rollout import (
     concatenate_rollouts,
     positional_progress,
 )
-from tests.callbacks.rollouts import THREE_AND_TWO
+from tests.callbacks.rollouts import THREE_AND_TWO, episodes_of
 from tests.conftest import make_rollout
 
 
@@ -28,8 +28,27 @@ def test_rows_and_rounds_are_put_together_as_they_were_taken_apart():
     assert whole.select_minibatch(0, 1) is whole
 
 
+def test_episodes_of_other_lengths_and_numbers_of_turns_are_put_together():
+    short, long = episodes_of(["ab", "a"], [1.0, 0.0]), episodes_of(["abXYcZd", "aXb"], [0.0, 1.0])
+    whole = concatenate_rollouts([short, long])
+    assert whole.mask.shape == (4, 7)
+    assert whole.turn.tolist()[:2] == [[0, 0, -1, -1, -1, -1, -1], [0, -1, -1, -1, -1, -1, -1]]
+    assert whole.turn.tolist()[2:] == [[0, 0, -1, -1, 1, -1, 2], [0, -1, 1, -1, -1, -1, -1]]
+    assert whole.turn_rewards.tolist() == [[1, 0, 0], [1, 0, 0], [1, 2, 3], [1, 2, 0]]
+    assert whole.states.tolist() == [[0, -1, -1], [10, -1, -1], [0, 1, 2], [10, 11, -1]]
+    assert [whole.list_texts(row) for row in (0, 2)] == [["a", "b"], ["a", "b", "c", "d"]]
+    part = whole.select_minibatch(1, 2)
+    for name in ("mask", "turn", "turn_rewards", "states", "completion_ids", "old_logprobs"):
+        assert torch.equal(getattr(part, name), getattr(long, name)), name
+    assert part.tokens == long.tokens
+    again = concatenate_rollouts([whole.select_minibatch(0, 2)] * 2)
+    assert again.turn_rewards.tolist() == [[1]] * 4  # the third turn is nobody's
+
+
 def test_the_positional_clock_ends_at_one():
     assert_close(positional_progress(THREE_AND_TWO), torch.tensor([[1 / 3, 2 / 3, 1.0], [0.5, 1.0, 1.0]]))
+    progress = episodes_of(["abXc"], [1.0], group_size=1).progress
+    assert_close(progress, torch.tensor([[1 / 3, 2 / 3, 1.0, 1.0]]))
 
 
 def test_prompt_tokens_have_no_place_in_the_ledger():

@@ -8,6 +8,7 @@ from callbacks import GRPO, GTPO, HICRA, SEPA, ConstantLambda, Entropy, Strategi
 from rlcredit import CreditStack, Rollout, credit_heatmap
 from rlcredit.credit.rollout import FACT_FIELDS, NEUTRAL_VALUES
 from rlcredit.credit.rollout_file import UNSAVED_FIELDS
+from tests.callbacks.rollouts import episodes_of
 from tests.conftest import make_rollout
 
 STACK = [GRPO(), StrategicGrams(), ConstantLambda(0.5), Entropy(), SEPA(), GTPO(beta=0.5), HICRA()]
@@ -27,6 +28,19 @@ def test_facts_and_credit_come_back_and_neutral_fields_stay_neutral(tmp_path):
     assert credit_heatmap(loaded) == credit_heatmap(credited)
     again = CreditStack(STACK).assign(loaded)
     assert torch.equal(again.advantages, credited.advantages)
+
+
+def test_episodes_come_back_with_their_turns(tmp_path):
+    credited = CreditStack([GRPO(), GTPO()]).assign(episodes_of(["abXYcZd", "aXb"], [0.0, 1.0]))
+    credited.save(tmp_path / "batch.safetensors")
+    loaded = Rollout.load(tmp_path / "batch.safetensors")
+    for name in ("mask", "turn", "turn_rewards", "states", "advantages"):
+        assert torch.equal(getattr(loaded, name), getattr(credited, name)), name
+    assert credit_heatmap(loaded) == credit_heatmap(credited)
+    bare = episodes_of(["abXYcZd", "aXb"], [0.0, 1.0])
+    bare.turn_rewards = bare.states = None
+    bare.save(tmp_path / "batch.safetensors")
+    assert Rollout.load(tmp_path / "batch.safetensors").turn_rewards is None
 
 
 def test_fields_that_share_their_memory_are_saved_each_for_itself(tmp_path):

@@ -4,7 +4,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlcredit.formulas.spans import mask_from_spans, phrase_spans, plan_mask_from_spans
+from rlcredit.formulas.spans import (
+    mask_from_spans,
+    phrase_plan_mask,
+    phrase_spans,
+    plan_mask_from_spans,
+    turn_texts,
+)
 
 TEXTS = st.text(alphabet="ab -'\n", max_size=30)
 
@@ -38,9 +44,16 @@ def test_a_token_is_marked_if_and_only_if_a_span_touches_one_of_its_characters(t
 
 
 def test_rows_may_be_shorter_than_the_batch_is_wide():
-    mask = torch.tensor([[True, True, False], [True, False, False]])
-    marked = plan_mask_from_spans([["ab", "cd"], ["ef"]], [[(1, 3)], []], mask)
+    turn = torch.tensor([[0, 0, -1], [0, -1, -1]])
+    marked = plan_mask_from_spans([["ab", "cd"], ["ef"]], [[(1, 3)], []], turn)
     assert marked.tolist() == [[True, True, False], [False, False, False]]
+
+
+def test_a_phrase_spans_no_two_turns_and_nothing_that_an_environment_has_said():
+    rows = [["wait", " let", " me", "let", " me", " wait"], ["let", " me", "let", " me", "me"]]
+    turn = torch.tensor([[0, 0, -1, 1, 1, 1], [0, -1, 1, 2, 2, -1]])
+    assert turn_texts(rows, turn) == ["wait let", "let me wait", "let", "let", " meme"]
+    assert phrase_plan_mask(rows, ["let me", "wait let me"], turn).int().tolist() == [[0, 0, 0, 1, 1, 0], [0] * 6]
 
 
 def test_a_completion_that_trails_off_in_dots_is_searched_in_no_time():

@@ -20,6 +20,7 @@ def batch(seed, spread=0.6):
     rollout.advantages = torch.randn(shape, generator=generator)
     rollout.logprobs = (rollout.old_logprobs + spread * torch.randn(shape, generator=generator)).requires_grad_()
     rollout.now = torch.rand(shape, generator=generator)
+    rollout.uniforms = torch.rand(shape, generator=torch.Generator().manual_seed(0))
     return rollout
 
 
@@ -30,7 +31,7 @@ def facts(loss, rollout, update=1):
         "old_entropy": rollout.entropy,
         "ref_logprobs": rollout.ref_logprobs,
         "update": update,
-        "token_uniforms": torch.rand(rollout.mask.shape, generator=torch.Generator().manual_seed(0)),
+        "token_uniforms": rollout.uniforms,
     }
     return {name: known[name] for name in loss.needs}
 

@@ -68,12 +68,11 @@ def make_rows(prompts=3, group=3, width=14, seed=2):
     lengths = torch.randint(1, width + 1, (prompts * group,), generator=noise)
     lengths[0], lengths[1] = width, 1
     completion_ids = torch.randint(3, 300, (prompts * group, width), generator=noise)
-    return prompt_ids.repeat_interleave(group, 0), completion_ids, lengths
+    return prompt_ids.repeat_interleave(group, 0), completion_ids, torch.arange(width) < lengths[:, None]
 
 
-def read_own(policy, prompt_ids, completion_ids, lengths):
+def read_own(policy, prompt_ids, completion_ids, mask):
     scores = policy.score_prompts(prompt_ids, completion_ids, TEMPERATURE)
-    mask = torch.arange(completion_ids.shape[1]) < lengths[:, None]
     return scores.logprobs[mask], scores.entropy[mask]
 
 
@@ -140,10 +139,10 @@ def test_some_layers_may_have_no_adapter(targets):
 def test_completions_of_one_token_and_prompts_of_one_completion_are_rows_too():
     policy = make_policy("qwen2")
     assert_same(policy, make_rows(prompts=5, group=1))
-    prompt_ids, completion_ids, lengths = make_rows()
-    assert_same(policy, (prompt_ids, completion_ids[:, :1], lengths.clamp(max=1)))
+    prompt_ids, completion_ids, mask = make_rows()
+    assert_same(policy, (prompt_ids, completion_ids[:, :1], mask[:, :1]))
     shuffled = torch.tensor([4, 0, 8, 3, 1])
-    assert_same(policy, (prompt_ids[shuffled], completion_ids[shuffled], lengths[shuffled]))
+    assert_same(policy, (prompt_ids[shuffled], completion_ids[shuffled], mask[shuffled]))
 
 
 def test_another_adapter_acts_and_none_does_where_it_is_disabled():

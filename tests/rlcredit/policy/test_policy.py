@@ -53,6 +53,21 @@ def test_texts_are_the_pieces_joined_also_where_a_character_is_cut_off(policy):
     assert policy.decode_texts(ids, mask) == ["".join(pieces) for pieces in policy.decode_pieces(ids, mask)]
 
 
+def test_turns_and_what_stands_between_them_are_decoded_apart(policy):
+    encode = policy.tokenizer.encode
+    han = encode("漢", add_special_tokens=False)
+    runs = [[*encode("left 漢\n", add_special_tokens=False), *han[:-1]], [*han[-1:], *encode("wall\n")], encode("up")]
+    ids, width = torch.tensor([[*runs[0], *runs[1], *runs[2], 0, 0]]), sum(map(len, runs))
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    mask[:, width:] = mask[:, len(runs[0]) : width - len(runs[2])] = False
+    [pieces] = policy.decode_pieces(ids, mask)
+    assert len(pieces) == width
+    assert "".join(pieces[: len(runs[0])]) == "left 漢\n"
+    assert "".join(pieces[len(runs[0]) :]).endswith("wall\nup")
+    assert policy.decode_texts(ids, mask) == ["left 漢\nup"]
+    assert policy.decode_texts(ids.repeat(2, 1), torch.cat([mask, mask & False])) == ["left 漢\nup", ""]
+
+
 def test_a_pad_token_at_the_start_of_a_prompt_is_read(tmp_path):
     """As of GPT-2, where one token begins a text, ends it and pads."""
     shutil.copytree(Policy().location, tmp_path / "one_token")

@@ -7,6 +7,7 @@ from torch.testing import assert_close
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from rlcredit.training.dynamic_sampling import DynamicSampling, informative_groups, sample_until_informative
+from tests.callbacks.rollouts import episodes_of
 from tests.conftest import make_rollout
 from tests.spy import RolloutSpy
 
@@ -29,6 +30,18 @@ def test_groups_that_teach_nothing_are_replaced_and_fill_what_is_missing():
     rollout, counted = sample_until_informative(iter(asked[:2]), prompts=2)
     assert rollout.correct.tolist() == [1, 1, 0, 1]  # as sampled: silent groups spread over the mini-batches
     assert counted == {"sampling_rounds": 2, "informative_groups": 0.25}
+
+
+def test_episodes_are_replaced_whatever_turns_they_have():
+    asked = [
+        episodes_of(["aXb", "a", "aXbYc", "aXb"], [1.0, 1.0, 0.0, 1.0]),
+        episodes_of(["aXbYcZd", "ab"] * 2, [0.0, 1.0, 1.0, 1.0]),
+    ]
+    rollout, counted = sample_until_informative(iter(asked), prompts=2)
+    assert counted == {"sampling_rounds": 2, "informative_groups": 0.5}
+    assert [rollout.list_texts(row) for row in range(4)] == [list("abc"), list("ab"), list("abcd"), list("ab")]
+    assert rollout.turn_rewards.tolist() == [[1, 2, 3, 0], [1, 2, 0, 0], [1, 2, 3, 4], [1, 0, 0, 0]]
+    assert rollout.turn[0].tolist() == [0, -1, 1, -1, 2, -1, -1]
 
 
 def test_groups_without_any_verdict_fill_what_is_missing_last():

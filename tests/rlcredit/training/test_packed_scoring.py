@@ -150,15 +150,15 @@ def test_between_the_plan_and_the_gradients_nobody_waits_for_the_device(fit, pac
     module = fit(steps=1, stack=[GRPO()], completions=4).module
     policy, scorer, waits = module.policy, module.scorer, WaitCounter()
     packed = policy.packed_passes[policy.device, policy.computing_dtype, False]
-    lengths = torch.tensor([9, 4, 7, 7])
+    mask = torch.arange(14) < torch.tensor([9, 4, 7, 7])[:, None]
     ids = torch.randint(3, 99, (4, 30), generator=torch.Generator().manual_seed(0))
     from rlcredit.policy import packed_forward
 
-    layout = packed_forward.lay_out_rows(ids[:, :16], ids[:, 16:], lengths, is_padded=True)
+    layout = packed_forward.lay_out_rows(ids[:, :16], ids[:, 16:], mask, is_padded=True)
     patch = pytest.MonkeyPatch()
     patch.setattr(packed_forward, "lay_out_rows", lambda *_, **__: layout)  # the host does it beside the device
     with patch.context() as _, waits:
-        states, _ = packed.read_rows(ids[:, :16], ids[:, 16:], lengths, 1)
+        states, _ = packed.read_rows(ids[:, :16], ids[:, 16:], mask, 1)
         scores = policy.score_states(states, layout.targets, scorer.temperature)
         torch.autograd.grad(scores.logprobs.sum(), list(trainable_weights(module).values()))
     patch.undo()
