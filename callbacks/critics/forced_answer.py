@@ -13,7 +13,6 @@ from rlcredit.formulas.segments import Cuts, segment_starts
 from rlcredit.formulas.value_estimates import carried_values
 
 
-
 class ForcedAnswer(
     CreditOperator,
     reads="completion_ids judged lookahead prompt_ids rewards tokens turn",

@@ -96,7 +96,7 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens turn"
                 f"MonteCarloCredit trains on sentences, phrases and turns only, got {cuts!r}. Use Branches."
             )
         self.writes = self.writes | ({"continuations"} if train != "none" else set())
-        self.reads = self.reads | {{"phrase": "plan_mask", "turn": "turn"}.get(cuts, "tokens")}
+        self.reads = self.reads | ({"plan_mask"} if cuts == "phrase" else set())
         self.reads = self.reads | ({"old_logprobs"} if baseline == "optimal" else set())
 
     def assign(self, rollout: Rollout) -> Metrics:

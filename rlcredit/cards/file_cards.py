@@ -27,7 +27,6 @@ from rlcredit.credit.contract import StackError
 from rlcredit.credit.heatmap import credit_heatmap
 from rlcredit.credit.rollout import Decode, Rollout
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.formulas.turns import find_read_lengths
 from rlcredit.policy.model_loading import load_tokenizer
 from rlcredit.policy.pieces import make_piece_decoder
 from rlcredit.policy.policy import Policy

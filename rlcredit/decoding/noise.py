@@ -155,17 +155,8 @@ def prefix_uniforms(
 ) -> Tensor:
     """Draw the noise of an oracle's continuations of prefixes; those of one prefix are the same, whatever row it is in.
 
-    Args:
-        seed: Seed of the run.
-        step: Optimizer steps taken.
-        prompts: Number of each continuation's prompt in its data set.
-        prefixes: Tokens of the answer that each continues.
-        samples: Number of each continuation among those of its prefix.
-        length: Tokens per continuation, T.
-        oracle: Number of the oracle; another one draws other noise.
-
-    Returns:
-        Shape ``(N, T)`` float64 in [0, 1), of the first own token of each continuation and of those that follow.
+    ``prefixes`` are the tokens of the answer that each continues. Other arguments, and the result, are those of
+    :func:`branch_uniforms`.
 
     Example:
         >>> both = prefix_uniforms(0, 5, prompts=[7, 7], prefixes=[[1], [1, 2]], samples=[0, 0], length=4)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from rlcredit.base.exit_status import RunStopped
 from rlcredit.episodes.environment import Environment, Turn
-from rlcredit.episodes.episode_table import Episode, EpisodeTable, hash_observation, open_episode, step_environments
+from rlcredit.episodes.episode_table import EpisodeTable, hash_observation, open_episode, step_environments
 
 if TYPE_CHECKING:
     from rlcredit.tasks.example import Example
@@ -73,19 +73,13 @@ def replay_turns(table: EpisodeTable, turns: Sequence[Sequence[Sequence[int]]], 
     """
     for number in range(max(map(len, turns)) + 1):
         for episode, row_turns, state in zip(table.episodes, turns, states[:, number].tolist(), strict=True):
-            if len(row_turns) >= number:
-                _refuse_other_observation(episode, number, state, table.name)
+            texts = episode.observations[number:]
+            if len(row_turns) >= number and list(map(hash_observation, texts)) != [state]:
+                raise RunStopped(
+                    f"data.environment: {table.name} said {episode.fault or texts!r:.80} before turn {number + 1} when "
+                    f"an episode was replayed, and something else when it was sampled. {REPLAY_REPAIR}"
+                )
         yield number
         rows = [row for row, row_turns in enumerate(turns) if len(row_turns) > number]
         if rows:
             table.answer_turns(rows, [turns[row][number] for row in rows])
-
-
-def _refuse_other_observation(episode: Episode, number: int, state: int, name: str) -> None:
-    """Refuse an episode that has another observation before a turn than the one whose hash is known, or none."""
-    said = episode.observations[number] if len(episode.observations) > number else None
-    if said is None or hash_observation(said) != state:
-        raise RunStopped(
-            f"data.environment: {name} said {episode.fault or said!r:.80} before turn {number + 1} when an episode was "
-            f"replayed, and something else when it was sampled. {REPLAY_REPAIR}"
-        )

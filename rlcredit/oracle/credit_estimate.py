@@ -57,8 +57,8 @@ class TrueCredit:
 
     def is_of(self, rollout: Rollout) -> bool:
         """Whether a rollout has the completions that this is the credit of, as far as their lengths tell."""
-        known, facts = (self.mask, rollout.mask) if self.turn is None else (self.turn, rollout.turn)
-        return torch.equal(known, facts[self.rows].to(known.device))
+        shape, facts = (self.mask, rollout.mask) if self.turn is None else (self.turn, rollout.turn)
+        return torch.equal(shape, facts[self.rows].to(shape.device))
 
 
 def true_credit(

@@ -49,8 +49,9 @@ class EpisodeOracle(Oracle):
 
     def estimate_cost(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> ContinuationCost:
         """Return the cost of :meth:`outcomes` with the same arguments."""
-        new = self._find_new_prefixes(rollout, *self._list_questions(rollout, rows, starts), samples).values()
-        tokens = sum(self.max_tokens - place for _, place in new)
+        prefixes = self._find_prefixes(rollout, rows, starts, samples)
+        new = {history: place for history, _, place in prefixes if history not in self._known}
+        tokens = sum(self.max_tokens - place for place in new.values())
         return ContinuationCost(len(new), len(new) * samples, tokens * samples)
 
     def outcomes(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> Tensor:
@@ -63,17 +64,13 @@ class EpisodeOracle(Oracle):
 
         """
         refuse_late_questions(rollout)
-        asked_rows, places = self._list_questions(rollout, rows, starts)
-        self._play_new_prefixes(rollout, asked_rows, places, samples)
+        prefixes = self._find_prefixes(rollout, rows, starts, samples)
+        self._play_new_prefixes(rollout, [(h, rows[number], place) for h, number, place in prefixes], samples)
         rewards = torch.full((len(rows), rollout.mask.shape[1] + 1, samples), torch.nan, dtype=torch.float64)
-        lengths = find_read_lengths(rollout.mask).tolist()
         for number, row in enumerate(rows):
-            rewards[number, lengths[row] :] = self._completion_outcome(rollout, row)
-        numbers = {row: number for number, row in enumerate(rows)}
-        for row, place, history in zip(
-            asked_rows, places, self._name_histories(rollout, asked_rows, places, samples), strict=True
-        ):
-            rewards[numbers[row], place] = self._known[history]
+            rewards[number, int(find_read_lengths(rollout.mask[row])) :] = self._completion_outcome(rollout, row)
+        for history, number, place in prefixes:
+            rewards[number, place] = self._known[history]
         return rewards
 
     def credit(self, rollout: Rollout, rows: Sequence[int], samples: int) -> TrueCredit:
@@ -94,47 +91,36 @@ class EpisodeOracle(Oracle):
     def _completion_outcome(rollout: Rollout, row: int) -> float:
         return rollout.given_rewards[row].nan_to_num().item()
 
-    def _list_questions(self, rollout: Rollout, rows: Sequence[int], starts: Tensor) -> tuple[list[int], list[int]]:
-        """Return row and place of each prefix that is asked about."""
-        lengths = find_read_lengths(rollout.mask[list(rows)]).cpu()
-        numbers, places = (starts & (torch.arange(starts.shape[1]) < lengths[:, None])).nonzero(as_tuple=True)
+    def _find_prefixes(
+        self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int
+    ) -> list[tuple[History, int, int]]:
+        """Return the history of each prefix that is asked about, the place of its row among them, and its length."""
+        is_read = torch.arange(starts.shape[1]) < find_read_lengths(rollout.mask[list(rows)]).cpu()[:, None]
+        numbers, places = (starts & is_read).nonzero(as_tuple=True)
         asked_rows = torch.tensor(rows)[numbers]
         _refuse_other_places(rollout, asked_rows, places)
-        return asked_rows.tolist(), places.tolist()
-
-    @staticmethod
-    def _name_histories(rollout: Rollout, rows: Sequence[int], places: Sequence[int], samples: int) -> list[History]:
+        prefixes = list_prefixes(rollout, asked_rows.tolist(), places.tolist())
         return [
-            (samples, rollout.sources[row // rollout.group_size][0], tuple(tokens))
-            for row, tokens in list_prefixes(rollout, rows, places)
+            ((samples, rollout.sources[row // rollout.group_size][0], tuple(tokens)), number, len(tokens))
+            for number, (row, tokens) in zip(numbers.tolist(), prefixes, strict=True)
         ]
 
-    def _find_new_prefixes(
-        self, rollout: Rollout, rows: Sequence[int], places: Sequence[int], samples: int
-    ) -> dict[History, tuple[int, int]]:
-        """Return row and place of a prefix for each history that has not been continued yet."""
-        histories = self._name_histories(rollout, rows, places, samples)
-        new = dict(zip(histories, zip(rows, places, strict=True), strict=True))
-        return {history: place for history, place in new.items() if history not in self._known}
-
-    def _play_new_prefixes(self, rollout: Rollout, rows: Sequence[int], places: Sequence[int], samples: int) -> None:
-        """Continue what has not been continued yet, and note what it earns."""
-        new = list(self._find_new_prefixes(rollout, rows, places, samples).items())
+    def _play_new_prefixes(self, rollout: Rollout, prefixes: Sequence[tuple[History, int, int]], samples: int) -> None:
+        """Continue what has not been continued yet, and note what it earns; prefixes by history, row and length."""
+        new = [(h, *place) for h, place in {h: place for h, *place in prefixes}.items() if h not in self._known]
         per_batch = self._count_prefixes_at_a_time(rollout, samples)
         for start in range(0, len(new), per_batch):
-            histories, prefixes = zip(*new[start : start + per_batch], strict=True)
-            own_rows, own_places = (list(numbers) for numbers in zip(*prefixes, strict=True))
-            repeated = [history for history in histories for _ in range(samples)]
+            histories, rows, places = (list(column) for column in zip(*new[start : start + per_batch], strict=True))
             noise = prefix_uniforms(
                 self.seed,
                 self.step,
-                prompts=[number for _, number, _ in repeated],
-                prefixes=[tokens for *_, tokens in repeated],
+                prompts=[number for _, number, _ in histories for _ in range(samples)],
+                prefixes=[tokens for *_, tokens in histories for _ in range(samples)],
                 samples=list(range(samples)) * len(histories),
-                length=self.max_tokens - min(own_places),
+                length=self.max_tokens - min(places),
                 oracle=self.stream,
             )
-            _, rewards = self._play_prefixes(rollout, own_rows, own_places, samples, noise)
+            _, rewards = self._play_prefixes(rollout, rows, places, samples, noise)
             self._known.update(zip(histories, rewards.nan_to_num().view(-1, samples), strict=True))
 
     def _continue_batch(
@@ -174,19 +160,16 @@ class EpisodeOracle(Oracle):
     def _replay_prefixes(self, rollout: Rollout, rows: list[int], places: list[int]) -> list[Episode]:
         """Return an episode for each prefix, which stands where its actions have led."""
         own_rows, next_turns = sorted(set(rows)), rollout.turn[rows, places].tolist()
-        counts = {row: max(n for r, n in zip(rows, next_turns, strict=True) if r == row) for row in own_rows}
-        turns = [list_turn_tokens(rollout, row, counts[row]) for row in own_rows]
+        counts = {row: number for number, row in sorted(zip(next_turns, rows, strict=True))}  # the last turn of each
+        turns = [
+            [rollout.completion_ids[row][rollout.turn[row] == number].tolist() for number in range(counts[row])]
+            for row in own_rows
+        ]
         table, episodes = self._open_table(rollout, own_rows), {}
         for number in replay_turns(table, turns, rollout.states[own_rows]):
-            for place, (row, next_turn) in enumerate(zip(rows, next_turns, strict=True)):
-                if next_turn == number:
-                    episodes[place] = table.episodes[own_rows.index(row)].copy_episode()
+            for place in [place for place, next_turn in enumerate(next_turns) if next_turn == number]:
+                episodes[place] = table.episodes[own_rows.index(rows[place])].copy_episode()
         return [episodes[place] for place in range(len(rows))]
-
-
-def list_turn_tokens(rollout: Rollout, row: int, turns: int) -> list[list[int]]:
-    """Return the tokens of the first turns of a row."""
-    return [rollout.completion_ids[row][rollout.turn[row] == number].tolist() for number in range(turns)]
 
 
 def list_rewards(scores: Scores) -> Tensor:

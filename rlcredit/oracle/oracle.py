@@ -351,7 +351,7 @@ def list_prefixes(rollout: Rollout, rows: Sequence[int], places: Sequence[int]) 
 
 
 def pack_continuations(rows: Tensor, places: Tensor, answers: Samples) -> Continuations:
-    """Return what has been decoded behind some places as continuations without credit."""
+    """Return answers that were decoded behind some places as continuations without credit."""
     longest = int(find_read_lengths(answers.mask).max())
     ids, mask, logprobs = (values[:, :longest] for values in (answers.completion_ids, answers.mask, answers.logprobs))
     return Continuations(rows, places, ids, mask, logprobs, torch.zeros_like(logprobs))

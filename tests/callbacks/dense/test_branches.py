@@ -10,12 +10,28 @@ from callbacks.dense.branches import Branches
 from callbacks.dense.monte_carlo_credit import MonteCarloCredit
 from callbacks.episode.rloo import RLOO
 from rlcredit.credit.continuations import Continuations
+from rlcredit.formulas.turns import find_read_lengths
+from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import PromptFormat
+from rlcredit.tasks import Episodes
 from tests.callbacks.rollouts import TabularPolicy, numbers, rollout_of
+from tests.callbacks.turns.episodes import make_episodes
 from tests.conftest import make_rollout
+from tests.rlcredit.episodes.counting import Counting
 from tests.slow_cases import mark_others_slow
 from tests.spy import RolloutSpy
 
 NAN = torch.nan
+
+
+class LastDigit(Counting):
+    """Right if the last digit was said."""
+
+    is_graded = False
+
+    def step(self, action):
+        turn = super().step(action)
+        return turn._replace(reward=float(turn.done and turn.reward > 0))
 
 
 class Told:
@@ -284,3 +300,37 @@ def test_a_run_decodes_judges_and_counts_what_it_trains_on(fit):
         assert int((extra.places + extra.mask.sum(-1)).max()) <= 32
         decoded += int(rollout.mask.sum() + extra.mask.sum())
         assert logged["tokens/decoded"] == decoded
+
+
+def test_in_episodes_forks_are_where_turns_begin():
+    rollout = make_episodes([[0.0, 0.0, 1.0], [0.0], [0.0, 1.0]])  # two tokens a turn and one of an observation
+    rollout.entropy = torch.full_like(rollout.entropy, 0.5)
+    assert Branches(forks=2, spacing=1, cuts="turn").choose_forks(rollout).tolist() == [[3, 6], [-1, -1], [3, -1]]
+    assert Branches(forks=2, spacing=1).choose_forks(rollout).tolist() == [[1, 3], [1, -1], [1, 3]]
+
+
+class Scored(Callback):
+    """Score the continuations of a batch once more, as an update does."""
+
+    def on_before_backward(self, trainer, pl_module, loss):
+        rollout = pl_module.select_minibatch(self.rollout)
+        self.scores = pl_module.scorer.score_for_update(rollout, torch.arange(len(rollout.mask))).continuations.detach()
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        self.rollout = batch
+
+
+def test_rests_of_episodes_are_trained_on_without_what_the_environment_has_said(fit):
+    scored = Scored()
+    task = Episodes(LastDigit(), train_size=16, validation_size=4, turn_tokens=8, prompts_per_step=2)
+    stack = [Branches(rule="random", rate=1.0, cuts="turn"), scored]
+    run = fit(steps=1, stack=stack, task=task, policy=Policy(prompt=PromptFormat(chat=False)))
+    rests = scored.rollout.continuations
+    gap_mask = ~rests.mask & (torch.arange(rests.mask.shape[1]) < find_read_lengths(rests.mask)[:, None])
+    assert gap_mask.any()
+    assert not rests.credit[gap_mask].any()
+    assert rests.credit.any()
+    credited = rests.find_credited(scored.rollout.judged)
+    assert_close(scored.scores[credited], rests.logprobs[credited], atol=1e-4, rtol=0)
+    assert torch.isfinite(torch.tensor(run.losses)).all()
+    assert run.history[0]["tokens/decoded"] == int(scored.rollout.mask.sum()) + int(rests.mask.sum())
