@@ -10,6 +10,7 @@ from torch import Tensor
 from rlcredit.cards.card_batch import CardBatch, CreditedBatch
 from rlcredit.cards.finding import Finding, jackknife_estimate
 from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operators
+from rlcredit.formulas.turns import count_turns
 
 FACT_PASSES = {
     "ref_logprobs": {"reference"},
@@ -71,6 +72,9 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
         else "No extra tokens are decoded.",
     )
 
+
+TURN_FACTS = frozenset(["turn", "turn_rewards", "states"])
+"""Facts by which an operator tells turns apart."""
 
 TOKEN_CLASSES = ("number", "word", "symbol", "space", "end")
 """Kinds of tokens."""
@@ -141,6 +145,13 @@ def list_stack_warnings(batch: CreditedBatch) -> list[str]:
     warnings = (
         [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
     )
+    readers = [type(operator).__name__ for operator in batch.stack if operator.reads & TURN_FACTS]
+    if readers and not count_turns(batch.rollout.turn).gt(1).any():
+        warnings.append(
+            f"{', '.join(readers)} {'reads' if len(readers) == 1 else 'read'} turns, and every completion of this "
+            "batch is one turn. It differs on episodes of several: name a policy of a task with an environment with "
+            "--organism."
+        )
     return [*warnings, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
 
 
