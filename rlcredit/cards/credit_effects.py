@@ -73,8 +73,8 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
     )
 
 
-TURN_FACTS = frozenset(["turn", "turn_rewards", "states"])
-"""Facts by which an operator tells turns apart."""
+TURN_FACTS = frozenset(["turn_rewards", "states"])
+"""Facts by which an operator gives turns credit of their own; those of the room of turns may do without."""
 
 TOKEN_CLASSES = ("number", "word", "symbol", "space", "end")
 """Kinds of tokens."""
@@ -145,12 +145,15 @@ def list_stack_warnings(batch: CreditedBatch) -> list[str]:
     warnings = (
         [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
     )
-    readers = [type(operator).__name__ for operator in batch.stack if operator.reads & TURN_FACTS]
+    readers = [
+        type(operator).__name__
+        for operator in batch.stack
+        if operator.reads & TURN_FACTS or ".turns." in type(operator).__module__
+    ]
     if readers and not count_turns(batch.rollout.turn).gt(1).any():
         warnings.append(
-            f"{', '.join(readers)} {'reads' if len(readers) == 1 else 'read'} turns, and every completion of this "
-            "batch is one turn. It differs on episodes of several: name a policy of a task with an environment with "
-            "--organism."
+            f"Every completion of this batch is one turn, and {' and '.join(readers)} would tell turns apart: episodes "
+            "of several are where it differs. Name a task with an environment by --organism."
         )
     return [*warnings, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
 
