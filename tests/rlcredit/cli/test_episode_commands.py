@@ -49,7 +49,7 @@ def test_a_trial_shows_turns_with_their_rewards_and_what_was_answered(capsys, tm
     assert sum(map(float, rewards)) == pytest.approx(float(total[1]), abs=0.01)
     assert len(re.findall(r"^  \| say \d$", first, re.MULTILINE)) == 3
     assert "3.0 turns an episode" in shown
-    assert (tmp_path / "page.html").read_text(encoding="utf-8").count('"said": "say ') == 6
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").count('"answer": "say ') == 6
 
 
 def test_one_question_begins_an_episode_of_its_own_seed(capsys):
