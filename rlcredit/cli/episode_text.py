@@ -60,7 +60,7 @@ def find_turn_excess(task: Task, sampling: Sampling) -> str | None:
 
 
 def preview_exchange(environment: Environment, example: Example) -> Iterator[str]:
-    """Yield what an environment answers to a first action."""
+    """Yield the answer of an environment to a first action, line by line."""
     episode = open_episode(environment, example)
     episode.actions.append(TRIED_ACTION)
     (answer,) = step_environments([episode], type(environment).__name__)
