@@ -2,7 +2,6 @@
 
 from typing import Literal, get_args
 
-import torch
 from torch import Tensor
 
 from rlcredit.credit.branching import BranchWeights, credit_branches
@@ -10,7 +9,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import stream_number, token_uniforms
 from rlcredit.formulas.branches import fork_places
-from rlcredit.formulas.gaps import close_gaps, number_places
+from rlcredit.formulas.gaps import number_places
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.turns import find_turn_starts
 
@@ -85,7 +84,6 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
     def choose_forks(self, rollout: Rollout) -> Tensor:
         """Return the places of forks, ascending, then -1, shape ``(B, forks)``."""
         mask = rollout.judged_mask
-        columns = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
         place = number_places(mask)
         if self.rule == "random":
             stream = (self.run_seed, rollout.step, stream_number("Branches"))
@@ -96,9 +94,7 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
             candidates = candidates & find_turn_starts(rollout.turn)
         priority = rollout.entropy if self.rule == "entropy_rank" else -place
         forks = self.forks if self.width else 0
-        priority, candidates = close_gaps(priority, place), close_gaps(candidates & mask & (place > 0), place)
-        places = fork_places(priority, candidates, forks, self.spacing)
-        return close_gaps(columns, place).gather(1, places.clamp(min=0)).where(places >= 0, -1)
+        return fork_places(priority, candidates & mask & (place > 0), place, forks, self.spacing)
 
     def bound(self, limit: float, group_size: int) -> float:
         """Values lie in [0, 1], and so do their baselines."""

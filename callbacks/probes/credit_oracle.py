@@ -44,15 +44,15 @@ class CreditOracle(
     there; a ledger and a signal count by their mean over the tokens of a turn, and names end in ``_by_turn``. Three
     controls stand beside the ledgers: the reward less the mean of the group's other episodes, on all turns
     (``equal_credit``), on the last one (``last_turn``), or on one drawn at random (``random_turn``).
-    ``decisive_fraction`` is the share of the turns that matter, as of tokens: those that pass the tests above, by
-    Student's t where rewards are real numbers, and whose credit is larger than ``threshold``. What few samples cannot
-    tell from noise does not count.
+    ``decisive_fraction_by_turn`` is the share of the turns that matter: they pass the tests above, by Student's t where
+    rewards are real numbers, and the size of their credit is above ``threshold``. What ``samples`` are too few to tell
+    from noise does not count.
 
     Args:
         every_n_steps: Steps from one measurement to the next.
         completions: Number of completions asked about, taken evenly from the mini-batch.
         samples: Continuations per prefix; the cost is their number times the tokens, and is printed first.
-        threshold: Size of credit, a change of the expected reward, above which a token or turn may matter.
+        threshold: Size of credit, a change of the expected reward, above which a turn may matter.
 
     """
 
@@ -87,13 +87,12 @@ class CreditOracle(
         rollout.truth = true_credit
         entropy = true_credit.sum_units(rollout.entropy[rows].cpu())
         information = credit_agreement.measure_token_information(true_credit, entropy)
-        decisive = credit_agreement.mark_decisive_units(true_credit, self.threshold)
         metrics = {
+            "decoded_tokens": float(oracle.decoded),
             "value": true_credit.values[:, 0].mean().item(),
             "credit_square": true_credit.square[true_credit.mask].mean().item(),
             "error_square": true_credit.error[true_credit.mask].square().mean().item(),
             "fork_fraction": credit_agreement.credit_fork_mask(true_credit)[true_credit.mask].double().mean().item(),
-            "decisive_fraction": decisive[true_credit.mask].double().mean().item(),
             **{f"verdict_{name}": value for name, value in information.items()},
         }
         ledgers = {label: true_credit.average_units(ledger[rows].cpu()) for label, ledger in rollout.trail}
@@ -107,9 +106,11 @@ class CreditOracle(
             detection = credit_agreement.measure_credit_detection(true_credit, scores)
             metrics |= {f"{name}_{kind}": value for kind, value in detection.items()}
         self._publish_table(trainer, rollout, rows, true_credit, ledgers)
-        suffix = "" if true_credit.turn is None else "_by_turn"
-        metrics = {f"{name}{suffix}": value for name, value in metrics.items()}
-        return {"decoded_tokens": float(oracle.decoded), **metrics}
+        if true_credit.turn is None:
+            return metrics
+        decisive = credit_agreement.mark_decisive_turns(true_credit, self.threshold)
+        metrics["decisive_fraction"] = decisive[true_credit.mask].double().mean().item()
+        return {name if name == "decoded_tokens" else f"{name}_by_turn": value for name, value in metrics.items()}
 
     def _place_controls(self, rollout: Rollout, true_credit: TrueCredit) -> dict[str, Tensor]:
         """Return the credit of whole episodes on all their turns, the last, or one drawn at random, ``(N, K)``."""

@@ -91,8 +91,8 @@ def credit_fork_mask(true_credit: TrueCredit) -> Tensor:
     return significant
 
 
-def mark_decisive_units(true_credit: TrueCredit, threshold: float) -> Tensor:
-    """Mark the tokens, or turns, that matter: their credit is beyond noise, and its size above a threshold."""
+def mark_decisive_turns(true_credit: TrueCredit, threshold: float) -> Tensor:
+    """Mark the turns that matter: their credit is beyond noise, and its size above a threshold."""
     return credit_fork_mask(true_credit) & (true_credit.credit.abs() > threshold)
 
 

@@ -17,7 +17,7 @@ from rlcredit.episodes.environment import Environment, Turn
 from rlcredit.episodes.episode_table import EpisodeTable
 from rlcredit.formulas.turns import find_read_lengths, find_turn_starts
 from rlcredit.oracle import ContinuationCost, EpisodeOracle
-from rlcredit.oracle.credit_agreement import mark_decisive_units
+from rlcredit.oracle.credit_agreement import mark_decisive_turns
 from rlcredit.tasks import Episodes, Example
 from rlcredit.verification.rewards import judged_mask, verdict_mask
 from rlcredit.verification.verifiers import Verdict
@@ -193,10 +193,10 @@ def test_turns_that_decide_are_those_beyond_noise_and_threshold():
         is_last = number + 1 == truth.mask[row].sum()
         end = rollout.given_rewards[row] if is_last else find_moments(Gates, rollout, row, number + 1, 8)[0]
         exact[row, number] = end - find_moments(Gates, rollout, row, number, 8)[0]
-    decisive = mark_decisive_units(truth, threshold=0.1)
+    decisive = mark_decisive_turns(truth, threshold=0.1)
     assert decisive[exact.abs() > 0.2].all()
     assert not decisive[exact.abs() < 0.05].any()
-    assert not mark_decisive_units(truth, threshold=2.0).any()
+    assert not mark_decisive_turns(truth, threshold=2.0).any()
     assert truth.information is None
 
 
