@@ -83,9 +83,15 @@ def sample_completions(
     pieces = policy.decode_pieces(samples.completion_ids, samples.mask)
     turns, masks = list_episode_blocks(pieces, samples, episodes), samples.mask.tolist()
     facts = zip(samples.logprobs.tolist(), samples.entropy.tolist(), samples.truncated.tolist(), strict=True)
-    rows = []
-    for tokens, mask, blocks, (logprobs, entropy, is_cut) in zip(pieces, masks, turns, facts, strict=True):
-        texts, logprobs, entropy = (list(compress(values, mask)) for values in (tokens, logprobs, entropy))
-        rows.append(Completion(texts, logprobs, entropy, is_cut, turns=blocks))
+    rows = [
+        Completion(
+            list(compress(tokens, mask)),
+            list(compress(logprobs, mask)),
+            list(compress(entropy, mask)),
+            is_truncated,
+            turns=blocks,
+        )
+        for tokens, mask, blocks, (logprobs, entropy, is_truncated) in zip(pieces, masks, turns, facts, strict=True)
+    ]
     group = sampling.completions
     return [rows[start : start + group] for start in range(0, len(rows), group)]
