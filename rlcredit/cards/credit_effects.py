@@ -10,6 +10,7 @@ from torch import Tensor
 from rlcredit.cards.card_batch import CardBatch, CreditedBatch
 from rlcredit.cards.finding import Finding, jackknife_estimate
 from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operators
+from rlcredit.formulas.turns import count_turns
 
 FACT_PASSES = {
     "ref_logprobs": {"reference"},
@@ -71,6 +72,9 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
         else "No extra tokens are decoded.",
     )
 
+
+TURN_FACTS = frozenset(["turn_rewards", "states"])
+"""Facts by which an operator gives turns credit of their own; those of the room of turns may do without."""
 
 TOKEN_CLASSES = ("number", "word", "symbol", "space", "end")
 """Kinds of tokens."""
@@ -141,6 +145,16 @@ def list_stack_warnings(batch: CreditedBatch) -> list[str]:
     warnings = (
         [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
     )
+    readers = [
+        type(operator).__name__
+        for operator in batch.stack
+        if operator.reads & TURN_FACTS or ".turns." in type(operator).__module__
+    ]
+    if readers and not count_turns(batch.rollout.turn).gt(1).any():
+        warnings.append(
+            f"Every completion of this batch is one turn, and {' and '.join(readers)} would tell turns apart: episodes "
+            "of several are where it differs. Name a task with an environment by --organism."
+        )
     return [*warnings, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
 
 

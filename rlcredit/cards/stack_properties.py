@@ -16,6 +16,7 @@ from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import NEUTRAL_VALUES, PER_TOKEN, Rollout
 from rlcredit.credit.stack_checks import bound_advantages
 from rlcredit.formulas.groups import group_imputed_values
+from rlcredit.formulas.turns import place_last
 
 ADDED_COLUMNS = 3
 """Columns of padding that are added."""
@@ -46,9 +47,20 @@ def _assign_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = 
     fresh = rollout.copy_with_neutral_ledger()
     if rewards is not None:
         fresh.rewards = rewards
+        if rollout.turn_rewards is not None:
+            fresh.turn_rewards = _scale_turn_rewards(rollout, rewards)
     for operator in stack:
         operator.assign_checked(fresh)
     return fresh.advantages.where(fresh.mask, 0)
+
+
+def _scale_turn_rewards(rollout: Rollout, rewards: Tensor) -> Tensor:
+    """Return rewards of turns with other sums, in the same proportions; at the last turn where there was none."""
+    sums = rollout.turn_rewards.sum(-1)
+    factors = rewards / sums.where(sums != 0, 1)
+    last_rewards = place_last(rewards, rollout.turn)
+    last_rewards = pad(last_rewards, (0, rollout.turn_rewards.shape[1] - last_rewards.shape[1]))
+    return (rollout.turn_rewards * factors[:, None]).where((sums != 0)[:, None], last_rewards)
 
 
 def is_same_credit(credit: Tensor, reference: Tensor) -> bool:
@@ -99,7 +111,7 @@ def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
     for name in (*PER_TOKEN, "mask", *NEUTRAL_VALUES):
         value = getattr(rollout, name)
         if isinstance(value, Tensor) and value.shape == rollout.mask.shape:
-            setattr(wide, name, pad(value, (0, ADDED_COLUMNS)))
+            setattr(wide, name, pad(value, (0, ADDED_COLUMNS), value=-1 if name == "turn" else 0))
     if is_same_credit(stack_advantages(stack, wide)[:, :-ADDED_COLUMNS], stack_advantages(stack, rollout)):
         return True, "padding does not matter"
     return False, "credit depends on how far completions are padded"

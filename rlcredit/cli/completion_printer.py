@@ -120,7 +120,7 @@ class CompletionPrinter:
             reward = "" if block.reward is None else f"reward {block.reward:.3g}, "
             facts = f"{reward}entropy {entropy:.3f} per token"
             lines.append(f"{self.styled(f'turn {number}: ', _FAINT_CODE)}{self._render_tokens(part).rstrip()}")
-            lines += [self.styled(f"  {line}", _FAINT_CODE) for line in (facts, *_quote_answer(block.said))]
+            lines += [self.styled(f"  {line}", _FAINT_CODE) for line in (facts, *_quote_answer(block.answer))]
         return "\n".join(lines)
 
     def _render_tokens(self, pairs: Iterable[tuple[str, float]]) -> str:
@@ -159,9 +159,9 @@ class CompletionPrinter:
         yield block
 
 
-def _quote_answer(said: str) -> list[str]:
+def _quote_answer(answer: str) -> list[str]:
     """Return the lines of what an environment answered, marked as such."""
-    return [f"| {line}" for line in escape_controls(said).split("\n")] if said else []
+    return [f"| {line}" for line in escape_controls(answer).split("\n")] if answer else []
 
 
 def _format_number(value: float) -> str:

@@ -34,7 +34,7 @@ def describe_episodes(module: PolicyModule, task: Task, call: str) -> Iterator[s
     if module.policy.prompt.chat:
         yield "turns are messages of the chat template; the policy's end with its stop token"
     else:
-        yield "turns are lines of raw text, the policy's and the environment's"
+        yield f"turns are raw text, the policy's and the environment's, each up to {module.policy.prompt.turn_end!r}"
     verdict = "one and zero" if not task.environment.is_graded else f"graded, and right from {task.solved_at:g} on"
     yield f"reward: the sum over its turns, {verdict}; where there is none, the last turn is judged as an answer"
     if excess := find_turn_excess(task, module.sampling):
@@ -42,6 +42,8 @@ def describe_episodes(module: PolicyModule, task: Task, call: str) -> Iterator[s
 
 
 def _describe_place(environment: Environment) -> str:
+    if environment.locked:
+        return "in locked processes"
     if environment.slow:
         return "in this process, slow: rows wait for each other, and all are awaited together"
     return "in this process"
@@ -60,7 +62,7 @@ def find_turn_excess(task: Task, sampling: Sampling) -> str | None:
 
 
 def preview_exchange(environment: Environment, example: Example) -> Iterator[str]:
-    """Yield what an environment answers to a first action."""
+    """Yield the answer of an environment to a first action, line by line."""
     episode = open_episode(environment, example)
     episode.actions.append(TRIED_ACTION)
     (answer,) = step_environments([episode], type(environment).__name__)

@@ -51,9 +51,11 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
         yield f"  {verdict.value:<15} {reward}{escape_controls(answer).replace(chr(10), ' ')}"
 
 
-def render_prompt(policy: Policy, conversation: Conversation) -> str:
-    """Return a conversation as the prompt that a policy reads."""
-    return decode_prompt(policy.tokenizer, policy.prompt.encode_conversations(policy.tokenizer, [conversation])[0])
+def render_prompt(policy: Policy, conversation: Conversation, task: Task | None = None) -> str:
+    """Return a conversation as the prompt that a policy reads, with the tools of the task if it has an environment."""
+    tools = None if task is None else task.tools
+    (ids,) = policy.prompt.encode_conversations(policy.tokenizer, [conversation], tools)
+    return decode_prompt(policy.tokenizer, ids)
 
 
 def decode_prompt(tokenizer: Any, ids: list[int]) -> str:

@@ -84,7 +84,7 @@ def answer_training_questions(
         for completion in group:
             completion.answer, completion.verdict = next(final_answers), next(verdicts)
             completion.reference = None if completion.turns and not example.answer else example.reference
-    prompts = [render_prompt(choice.policy, conversation) for conversation in conversations]
+    prompts = [render_prompt(choice.policy, conversation, task) for conversation in conversations]
     return list(zip(examples, prompts, answers, strict=True))
 
 

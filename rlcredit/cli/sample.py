@@ -53,7 +53,7 @@ def _answer_question(args: argparse.Namespace, options: Sequence[str]) -> int:
         terminal.print_lines(terminal.render_heading(number, completion), terminal.render_text(completion), "")
         terminal.print_lines(*terminal.render_table(completion))
     if args.html:
-        prompts = [(render_prompt(choice.policy, conversation), answers)]
+        prompts = [(render_prompt(choice.policy, conversation, task), answers)]
         write_completions_page(args.html, args.question, describe_sampling(choice, sampling), prompts)
     return FINISHED
 

@@ -165,9 +165,9 @@ def answer_question_batch(
     examples, task = repeat_examples(prompts, sampling.completions), questions.task
     episodes = task.open_episodes(policy, examples)
     engine_sampling = Sampling(sampling.completions, sampling.max_tokens, sampling.temperature)
-    asked = {"token_filter": sampling.token_filter} if isinstance(engine, InProcessEngine) else {}
+    options = {"token_filter": sampling.token_filter} if isinstance(engine, InProcessEngine) else {}
     request = engine, policy, prompt_ids, prompts.numbers, engine_sampling
-    batch_samples = sample_with_scores(*request, seed=sampling.seed, step=VALIDATION, episodes=episodes, **asked)
+    batch_samples = sample_with_scores(*request, seed=sampling.seed, step=VALIDATION, episodes=episodes, **options)
     texts = policy.decode_texts(batch_samples.completion_ids, batch_samples.mask)
     verdicts = judge_samples(task, policy, texts, examples, episodes).verdicts
     answers = find_stated_answers(task, policy, texts, episodes)

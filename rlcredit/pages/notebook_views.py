@@ -49,9 +49,9 @@ def mark_turn_blocks(tokens: Sequence[tuple[str, float]], blocks: Sequence[TurnB
         part = tokens[block.start : block.end]
         mean = sum(credit for _, credit in part) / len(part)
         reward = "" if block.reward is None else f"reward {block.reward:.3g}, "
-        said = f"{block.said}\n" if block.said else ""
+        answer = f"{block.answer}\n" if block.answer else ""
         parts += [(f"turn {number}  ", None), *((text.rstrip("\n"), credit) for text, credit in part)]
-        parts.append((f"  {reward}mean credit {mean:+.3g}\n{said}", None))
+        parts.append((f"  {reward}mean credit {mean:+.3g}\n{answer}", None))
     return parts
 
 

@@ -53,7 +53,7 @@ const beginTurn = (card, number) => {
 };
 
 /* Adds a completion: its facts and its tokens, each above its ticks; of an episode turn by turn.
-   row: {tokens, truncated, turns: [{start, end, reward, said}] of an episode}
+   row: {tokens, truncated, turns: [{start, end, reward, answer}] of an episode}
    card: {row, facts, tokenClass(at), listNumbers(at) -> [name, text]} */
 const addCard = (parent, card) => {
   const article = makeElement("article"), facts = makeElement("p", "facts"), tokens = card.row.tokens;
@@ -63,16 +63,16 @@ const addCard = (parent, card) => {
   if (!turns.length) text.append(card.key);
   let unbroken = 0;
   card.spans = tokens.map((token, at) => {
-    const begun = turns.findIndex(turn => turn.start === at), over = turns.findIndex(turn => turn.end === at + 1);
+    const start = turns.findIndex(turn => turn.start === at), over = turns.findIndex(turn => turn.end === at + 1);
     const ends = (at === tokens.length - 1 || over >= 0) && !(at === tokens.length - 1 && card.row.truncated);
     const shown = token === "" ? (ends ? " end" : "\u25e6") : escapeControls(token).replace(/\n/g, "\u23ce");
     const span = makeElement("span", (token === "" ? "silent " : "") + card.tokenClass(at));
     span.dataset.at = at;
     span.append(makeElement("b", "", shown), makeElement("i", "ticks"));
     unbroken = /^\s/.test(token) || /\s$/.test(tokens[at - 1] ?? "") || unbroken === LONGEST ? 0 : unbroken + 1;
-    if (begun >= 0) text.append(beginTurn(card, begun));
+    if (start >= 0) text.append(beginTurn(card, start));
     text.append(...(unbroken ? [] : [makeElement("wbr")]), span, ...(token.includes("\n") && over < 0 ? [makeElement("br")] : []));
-    if (over >= 0) text.append(makeElement("wbr"), card.sums[over], makeElement("span", "said", escapeControls(turns[over].said)));
+    if (over >= 0) text.append(makeElement("wbr"), card.sums[over], makeElement("span", "said", escapeControls(turns[over].answer)));
     return span;
   });
   facts.append(...card.facts);

@@ -12,14 +12,14 @@ class TurnBlock(NamedTuple):
         start: Number of sampled tokens before it.
         end: Number of sampled tokens up to its end.
         reward: Reward of the turn; None where nobody knows any.
-        said: What the environment answered; empty if nothing.
+        answer: What the environment answered; empty if nothing.
 
     """
 
     start: int
     end: int
     reward: float | None
-    said: str
+    answer: str
 
 
 def list_turn_blocks(turn: Sequence[int], texts: Sequence[str], rewards: Sequence[float | None]) -> list[TurnBlock]:
@@ -32,7 +32,7 @@ def list_turn_blocks(turn: Sequence[int], texts: Sequence[str], rewards: Sequenc
 
     Example:
         >>> list_turn_blocks([0, 0, -1, 1], ["4", "+", "no", "5"], [0.5])
-        [TurnBlock(start=0, end=2, reward=0.5, said='no'), TurnBlock(start=2, end=3, reward=None, said='')]
+        [TurnBlock(start=0, end=2, reward=0.5, answer='no'), TurnBlock(start=2, end=3, reward=None, answer='')]
 
     """
     columns = [column for column, number in enumerate(turn) if number >= 0]
@@ -60,6 +60,6 @@ def write_messages(blocks: Sequence[TurnBlock], texts: Sequence[str]) -> list[di
     for block in blocks:
         action = "".join(texts[block.start : block.end]).rstrip("\n")
         messages.append({"role": "assistant", "content": action, "reward": block.reward})
-        if block.said:
-            messages.append({"role": "user", "content": block.said})
+        if block.answer:
+            messages.append({"role": "user", "content": block.answer})
     return messages

@@ -142,6 +142,6 @@ def list_episode_blocks(
     rows = []
     for texts, numbers, episode in zip(pieces, samples.turn.tolist(), episodes.episodes, strict=True):
         blocks = list_turn_blocks(numbers, texts, [turn.reward for turn in episode.turns])
-        said = [turn.text for turn in episode.turns]
-        rows.append([block._replace(said=text) for block, text in zip(blocks, [*said, ""], strict=False)])
+        answers = [turn.text for turn in episode.turns]
+        rows.append([block._replace(answer=text) for block, text in zip(blocks, [*answers, ""], strict=False)])
     return rows

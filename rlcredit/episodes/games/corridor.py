@@ -29,7 +29,7 @@ class Corridor(Environment):
     def __init__(self, rho: float = 0.25, length: int = 16) -> None:
         if not 0 < rho <= 1:
             raise ValueError(f"Corridor expects rho above 0 and up to 1, got {rho}. It is the share of doors.")
-        self.length, self.doors = length, max(1, round(rho * length))
+        self.rho, self.length, self.doors = rho, length, max(1, round(rho * length))
 
     def reset(self, example: "Example") -> str:
         """Begin at the first place."""

@@ -5,10 +5,14 @@ import torch
 from tiny_traces import CHAIN_SUM
 
 from rlcredit.base.exit_status import RunStopped
+from rlcredit.decoding.engine import Engine
+from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import PromptFormat
 from rlcredit.supervision.no_reward import NoReward
-from rlcredit.tasks import ReasoningGym
+from rlcredit.tasks import Episodes, ReasoningGym
 from rlcredit.verification.rewards import Scores
 from rlcredit.verification.verifiers import Verdict
+from tests.rlcredit.episodes.counting import Counting
 
 
 class Strict(ReasoningGym):
@@ -72,3 +76,34 @@ def test_rewards_that_judge_nothing_in_three_rollouts_end_the_run(fit):
     with pytest.raises(RunStopped, match=r"Step 2: data.rewards left every completion of 3 rollouts in a row"):
         fit(steps=5, task=Silent(), callbacks=[NoReward()])
     fit(steps=5, task=Silent(rewarded=(2,)), callbacks=[NoReward()])
+
+
+class Hopeless(Counting):
+    """Rewards no turn."""
+
+    is_graded = False
+
+    def step(self, action):
+        return super().step(action)._replace(reward=0.0)
+
+
+def test_episodes_that_earn_nothing_are_shown_with_what_was_answered(fit, capsys):
+    task = Episodes(Hopeless(), train_size=16, validation_size=4, turn_tokens=8, prompts_per_step=2)
+    policy = Policy(prompt=PromptFormat(chat=False))
+    fit(steps=3, task=task, policy=policy, callbacks=[NoReward()])
+    shown = capsys.readouterr().err
+    assert shown.count("has earned a reward, so nothing is learnt") == 1
+    assert "verdict:    'wrong'\nBegin with easier episodes" in shown
+
+
+class Single(Engine):
+    """Answers single turns."""
+
+    def sample(self, policy, prompt_ids, prompts, sampling, *, seed, step):
+        raise NotImplementedError
+
+
+def test_an_engine_of_single_turns_is_refused_before_anything_is_sampled(fit):
+    task = Episodes(Hopeless(), train_size=16, validation_size=4, turn_tokens=8, prompts_per_step=2)
+    with pytest.raises(ValueError, match="Single answers single turns, and the task has an environment"):
+        fit(steps=1, task=task, policy=Policy(prompt=PromptFormat(chat=False)), engine=Single())

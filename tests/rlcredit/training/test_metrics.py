@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from rlcredit.training.metrics import policy_metrics, sampling_metrics
+from rlcredit.training.metrics import episode_metrics, policy_metrics, sampling_metrics
 from tests.conftest import make_rollout
 
 
@@ -33,3 +33,14 @@ def test_groups_without_variance_are_those_of_equal_rewards():
     assert metrics["train/reward"] == pytest.approx(7.1 / 6)
     rollout.judged = torch.tensor([True, True, False, False, True, False])
     assert sampling_metrics(rollout)["train/zero_variance"] == pytest.approx(1 / 3)
+
+
+def test_episodes_are_counted_in_turns_and_in_tokens_that_are_read_between_them():
+    rollout = make_rollout((1.0, 0.0), group_size=2, width=6)
+    rollout.mask = torch.tensor([[1, 1, 0, 0, 1, 1], [1, 1, 1, 0, 0, 0]]).bool()
+    rollout.turn = torch.tensor([[0, 0, -1, -1, 1, 1], [0, 0, 0, -1, -1, -1]])
+    metrics = episode_metrics(rollout)
+    assert {name: value.item() for name, value in metrics.items()} == {
+        "train/turns": 1.5,
+        "train/observation_tokens": 1.0,
+    }
