@@ -79,12 +79,12 @@ class GameRecipe:
         """Yield episodes without end, each an observation, the action, the next observation and so on."""
         rng = random.Random(seed)
         for number in count():
-            environment, done = self.draw(rng), False
+            environment, is_over = self.draw(rng), False
             texts = [environment.reset(Example("", "", {"seed": f"{seed} {number}"}))]
-            while not done:
+            while not is_over:
                 texts.append(self.choose(environment, rng))
-                text, _, done = environment.step(texts[-1])
-                texts += [] if done else [text]
+                text, _, is_over = environment.step(texts[-1])
+                texts += [] if is_over else [text]
             yield texts
 
 
