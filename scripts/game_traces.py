@@ -90,6 +90,11 @@ class GameRecipe:
 
 GAME_RECIPES = {
     "corridor": GameRecipe(
+        lambda rng: Corridor(2.0 ** -rng.choice(range(5)), length=rng.choice((4, 8, 12, 16, 16, 16))),
+        choose_key,
+        tokens=26,
+    ),
+    "corridor_of_one_door": GameRecipe(
         lambda rng: Corridor(2.0 ** -rng.choice((0, 1, 2, 3, 4, 4, 4, 4)), length=rng.choice((4, 4, 4, 8, 12, 16))),
         choose_key,
         tokens=26,
@@ -99,4 +104,4 @@ GAME_RECIPES = {
     ),
     "running_sum": GameRecipe(lambda rng: RunningSum(rng.choice((3, 4, 5, 6, 7, *5 * (8,)))), choose_sum, tokens=17),
 }
-"""By the name of the policy; most episodes are of the usual length."""
+"""By the name of the policy, mostly of the usual length; a corridor of one door, for a policy that knows corridors."""

@@ -3,7 +3,7 @@
 python scripts/pretrain_tiny.py --out rlcredit/tiny
 ORGANISMS=rlcredit/organisms
 python scripts/pretrain_tiny.py --organism decoy --steps 4000 --out $ORGANISMS/decoy
-python scripts/pretrain_tiny.py --organism corridor --batch 32 --steps 2400 --out $ORGANISMS/corridor
+python scripts/pretrain_tiny.py --organism corridor --batch 32 --steps 1200 --out $ORGANISMS/corridor
 python scripts/pretrain_tiny.py --start rlcredit/tiny --terms 2 12 --steps 3000 --lr 1e-3 --out $ORGANISMS/long_chains
 
 The same bits on one kind of CPU.
