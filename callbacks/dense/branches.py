@@ -86,7 +86,7 @@ class Branches(CreditOperator, reads="correct judged oracle turn", writes="advan
             candidates = rollout.entropy > (self.level if self.rule == "threshold" else 0)
         candidates = candidates & segment_starts([], mask, rollout.turn, self.cuts) & mask & (number > 1)
         priority = rollout.entropy if self.rule == "entropy_rank" else -number
-        return fork_places(priority, candidates, self.forks if self.width else 0, self.spacing, mask)
+        return fork_places(priority, candidates, number, self.forks if self.width else 0, self.spacing)
 
     def bound(self, limit: float, group_size: int) -> float:
         """Values lie in [0, 1], and so do their baselines."""

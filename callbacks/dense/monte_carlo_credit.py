@@ -98,9 +98,8 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens turn"
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log how many tokens were decoded for it, the value of the prompts, and where credit lies."""
-        mask, decoded_count = rollout.mask, rollout.oracle.decoded
-        plan_mask = rollout.plan_mask if self.cuts == "phrase" else mask  # used by phrases only
-        starts = segment_starts(rollout.tokens, plan_mask, rollout.turn, self.cuts)
+        mask, turn, decoded_count = rollout.mask, rollout.turn, rollout.oracle.decoded
+        starts = segment_starts(rollout.tokens, rollout.plan_mask if self.cuts == "phrase" else mask, turn, self.cuts)
         if self.train != "none":
             return credit_branches(rollout, places_in_order(starts & rollout.judged_mask), self.samples, self.train)
         values = rollout.oracle.outcomes(rollout, range(len(mask)), starts.cpu(), self.samples).mean(-1).to(mask.device)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+from rlcredit.base.text_escaping import escape_controls
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.episodes.environment import Environment
 from rlcredit.episodes.episode_table import open_episode, step_environments
+from rlcredit.episodes.turn_values import TurnError
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
@@ -63,4 +65,9 @@ def preview_exchange(environment: Environment, example: Example) -> Iterator[str
     episode.actions.append(TRIED_ACTION)
     (answer,) = step_environments([episode], type(environment).__name__)
     yield f"what the environment answers to the action {TRIED_ACTION!r}"
-    yield f"  {answer}"
+    if isinstance(answer, TurnError):
+        yield f"  {answer}"
+        return
+    yield from (f"  | {line}" for line in escape_controls(answer.text).split("\n"))
+    reward = "no reward" if answer.reward is None else f"reward {answer.reward:g}"
+    yield f"  {reward}; the episode {'ends' if answer.done else 'goes on'}"

@@ -77,14 +77,19 @@ def sample_completions(
         P lists of G completions, none of them judged.
 
     """
-    prompt_ids = policy.encode_questions(conversations).to(policy.device)
+    tools = None if episodes is None else episodes.tools
+    prompt_ids = policy.encode_questions(conversations, tools).to(policy.device)
     samples = sample_with_scores(engine, policy, prompt_ids, numbers, sampling, seed=seed, step=0, episodes=episodes)
     pieces = policy.decode_pieces(samples.completion_ids, samples.mask)
     turns, masks = list_episode_blocks(pieces, samples, episodes), samples.mask.tolist()
     facts = zip(samples.logprobs.tolist(), samples.entropy.tolist(), samples.truncated.tolist(), strict=True)
     rows = [
         Completion(
-            *(list(compress(values, mask)) for values in (tokens, logprobs, entropy)), is_truncated, turns=blocks
+            list(compress(tokens, mask)),
+            list(compress(logprobs, mask)),
+            list(compress(entropy, mask)),
+            is_truncated,
+            turns=blocks,
         )
         for tokens, mask, blocks, (logprobs, entropy, is_truncated) in zip(pieces, masks, turns, facts, strict=True)
     ]

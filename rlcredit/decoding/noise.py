@@ -62,7 +62,9 @@ def sampling_uniforms(seed: int, step: int, prompts: list[int], samples: list[in
 
 
 def _make_philox_generator(seed: int, step: int, prompt: int, sample: int) -> np.random.Philox:
-    return np.random.Philox(key=np.array([seed, step], dtype=np.uint64), counter=[0, 0, sample, prompt])
+    # Not lists: of numbers on both sides of 2**63 numpy makes floats, which lose the last digits.
+    key, counter = (np.array(numbers, dtype=np.uint64) for numbers in ([seed, step], [0, 0, sample, prompt]))
+    return np.random.Philox(key=key, counter=counter)
 
 
 def sampling_seeds(seed: int, step: int, prompts: list[int], samples: list[int]) -> list[int]:

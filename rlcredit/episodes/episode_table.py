@@ -114,7 +114,7 @@ class EpisodeTable:
         self, environment: Environment, examples: "Sequence[Example]", turn_format: TurnFormat, limits: TurnLimits
     ) -> None:
         self.name, self.format, self.limits = type(environment).__name__, turn_format, limits
-        self.is_graded = environment.is_graded
+        self.is_graded, self.tools = environment.is_graded, environment.tools
         self.is_slow = environment.slow or inspect.iscoroutinefunction(environment.step)
         self.episodes = [open_episode(environment, example) for example in examples]
 

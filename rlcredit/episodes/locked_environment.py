@@ -3,13 +3,13 @@
 import asyncio
 import copy
 import pickle
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Self
 
 from rlcredit.episodes.environment import Environment, Turn
-from rlcredit.episodes.environment_player import make_player, unpack_turn
+from rlcredit.episodes.environment_player import make_player, read_reply
 from rlcredit.episodes.turn_values import TurnError
 from rlcredit.verification.user_functions import LOCKED_SECONDS, NO_REPLY, START_SECONDS
 from rlcredit.verification.verifiers import require_sandbox
@@ -21,42 +21,8 @@ if TYPE_CHECKING:
 
 
 def lock_environment(environment: Environment, unsafe: bool = False, budget: float = 10.0) -> Environment:
-    """Return an environment that runs where its class says: the same one, or one in locked processes.
-
-    Args:
-        environment: Environment.
-        unsafe: Whether to run it even where the system cannot lock a process.
-        budget: Seconds that the rows of a batch may lose to slow answers at a turn; see
-            :class:`~rlcredit.verification.worker_pool.RequestBatch`.
-
-    Raises:
-        ValueError: the system cannot lock a process.
-
-    """
+    """Return an environment that runs where its class says: the same one, or one in locked processes."""
     return LockedEnvironment(environment, unsafe, budget) if environment.locked else environment
-
-
-@dataclass
-class PendingTurn:
-    """An episode that is to be answered.
-
-    Attributes:
-        example: Example of the episode.
-        actions: Actions so far.
-        answer: Answer to the last of them, or why there is none.
-
-    """
-
-    example: SimpleNamespace
-    actions: list[str]
-    answer: Turn | TurnError | None = None
-
-    def read_answer(self) -> Turn:
-        """Return the answer, or raise why there is none."""
-        if isinstance(self.answer, Turn):
-            return self.answer
-        assert self.answer is not None
-        raise self.answer
 
 
 class EnvironmentWorkers:
@@ -64,53 +30,30 @@ class EnvironmentWorkers:
 
     Args:
         environment: Environment.
-        budget: Seconds that a batch may lose to slow answers.
+        budget: Seconds that the episodes of a turn may lose to slow answers.
 
     """
 
     def __init__(self, environment: Environment, budget: float) -> None:
         self.environment, self.name, self.budget = environment, type(environment).__name__, budget
         self.pool: WorkerPool | None = None
-        self.waiting: list[PendingTurn] = []
+        self.waiting: list[LockedEnvironment] = []
 
     def _start_pool(self, example: SimpleNamespace) -> WorkerPool:
-        """Return the processes, started with an example if they are not.
+        arguments = (make_player, pickle.dumps((self.environment, example)), str(Path.cwd()))
+        return WorkerPool(*arguments, timeout=LOCKED_SECONDS, budget=self.budget, start_seconds=START_SECONDS)
 
-        Raises:
-            TurnError: the environment cannot be sent to them.
-
-        """
-        if self.pool is None:
-            try:
-                content = pickle.dumps((self.environment, example))
-            except Exception as error:  # noqa: BLE001  (whatever it holds may refuse in its own way)
-                raise TurnError(
-                    f"{self.name} cannot be sent to a locked process: {error}. Keep what cannot be pickled out of it "
-                    "until reset."
-                ) from None
-            arguments = (make_player, content, str(Path.cwd()))
-            self.pool = WorkerPool(*arguments, timeout=LOCKED_SECONDS, budget=self.budget, start_seconds=START_SECONDS)
-        return self.pool
-
-    def play(self, turns: list[PendingTurn]) -> None:
-        """Have some episodes answered, all at a time."""
+    def answer_episodes(self, episodes: "Sequence[LockedEnvironment]") -> None:
+        """Have the last actions of some episodes answered, all at a time."""
         try:
-            replies = self._start_pool(turns[0].example).ask_requests([(turn.example, turn.actions) for turn in turns])
-            answers = [unpack_turn(reply or NO_REPLY, self.name) for (reply,) in replies]
-        except UnmadeJudgeError as error:
-            answers = [TurnError(f"{self.name} cannot be used: {error}.")] * len(turns)
-        except TurnError as error:
-            answers = [error] * len(turns)
-        for turn, answer in zip(turns, answers, strict=True):
-            turn.answer = answer
-
-    async def play_together(self, turn: PendingTurn) -> None:
-        """Have an episode answered, together with all that are asked in the same moment."""
-        self.waiting.append(turn)
-        await asyncio.sleep(0)  # the others ask
-        if turn.answer is None:
-            turns, self.waiting = self.waiting, []
-            self.play(turns)
+            self.pool = self.pool or self._start_pool(episodes[0].example)
+            replies = self.pool.ask_requests([(episode.example, episode.actions) for episode in episodes])
+            answers = [read_reply(reply or NO_REPLY, self.name) for (reply,) in replies]
+        except (UnmadeJudgeError, pickle.PicklingError, AttributeError, TypeError) as error:
+            fault = TurnError(f"{self.name} cannot run in locked processes: {error}. Mend it, or set `locked = False`.")
+            answers = [fault] * len(episodes)
+        for episode, answer in zip(episodes, answers, strict=True):
+            episode.answer = answer
 
 
 class LockedEnvironment(Environment):
@@ -119,7 +62,7 @@ class LockedEnvironment(Environment):
     Args:
         environment: Environment; what it says must follow from the example and the actions.
         unsafe: Whether to run it even where the system cannot lock a process.
-        budget: Seconds that the rows of a batch may lose to slow answers at a turn.
+        budget: Seconds that the episodes of a turn may lose to slow answers, in which they share.
 
     """
 
@@ -129,36 +72,32 @@ class LockedEnvironment(Environment):
         require_sandbox(f"data.environment: {type(environment).__name__}", unsafe)
         self.is_graded, self.tools = environment.is_graded, environment.tools
         self.workers = EnvironmentWorkers(environment, budget)
-        self.example: SimpleNamespace = SimpleNamespace()
-        self.actions: list[str] = []
+        self.example, self.actions = SimpleNamespace(), []
+        self.answer: Turn | TurnError | None = None
 
     def reset(self, example: "Example") -> str | None:
-        """Begin an episode.
-
-        Raises:
-            TurnError: with what is wrong.
-
-        """
+        """Begin an episode."""
         # No `Example`: to unpickle it, a locked process would import all tasks.
         self.example, self.actions = SimpleNamespace(**example._asdict(), text=example.text), []
-        turn = PendingTurn(self.example, [])
-        self.workers.play([turn])
-        return turn.read_answer().text or None
+        self.workers.answer_episodes([self])
+        return self._read_answer().text or None
 
     async def step(self, action: str) -> Turn:
-        """Answer an action.
+        """Answer an action, together with all that are asked in the same moment."""
+        self.actions, self.answer = [*self.actions, action], None
+        self.workers.waiting.append(self)
+        await asyncio.sleep(0)  # the others ask
+        if self.answer is None:
+            episodes, self.workers.waiting = self.workers.waiting, []
+            self.workers.answer_episodes(episodes)
+        return self._read_answer()
 
-        Raises:
-            TurnError: with what is wrong.
-
-        """
-        self.actions.append(action)
-        turn = PendingTurn(self.example, list(self.actions))
-        await self.workers.play_together(turn)
-        return turn.read_answer()
+    def _read_answer(self) -> Turn:
+        if isinstance(self.answer, Turn):
+            return self.answer
+        assert self.answer is not None
+        raise self.answer
 
     def copy(self) -> Self:
         """Return an environment in the same state, with the same processes."""
-        twin = copy.copy(self)
-        twin.actions = list(self.actions)
-        return twin
+        return copy.copy(self)

@@ -54,13 +54,7 @@ class LineTurns:
         return self.tokenizer.decode(tokens, skip_special_tokens=True).partition(self.turn_end)[0]
 
     def encode_observation(self, text: str, is_cut: bool = False) -> list[int]:
-        """Return the tokens that stand between two turns of the policy.
-
-        Args:
-            text: Observation.
-            is_cut: Whether the turn before has no end of its own.
-
-        """
+        """Return the tokens between two turns of the policy, with the end of a turn that was cut before it."""
         end_before = self.turn_end if is_cut else ""
         return self._encode_text(end_before + text + self.turn_end)
 
@@ -99,13 +93,7 @@ class ChatTurns:
         return drop_thinking(self.mark + text).lstrip("\n")
 
     def encode_observation(self, text: str, is_cut: bool = False) -> list[int]:
-        """Return the tokens that stand between two turns of the policy.
-
-        Args:
-            text: Observation.
-            is_cut: Whether the turn before has no stop token; it is then part of what follows.
-
-        """
+        """Return the tokens between two turns of the policy, with the end of a turn that was cut before it."""
         conversation = self._render_turns(self.turns, text)
         _, answer, _ = CONVERSATION_MARKS
         start = conversation.index(answer) + len(answer) + (0 if is_cut else self.end_width)
@@ -153,16 +141,7 @@ TurnFormat = LineTurns | ChatTurns
 
 
 def choose_turn_format(policy: Policy, tools: Tools = ()) -> TurnFormat:
-    """Return the format in which a loaded policy reads and writes turns.
-
-    Args:
-        policy: Policy, loaded.
-        tools: Schemas of the environment's tools.
-
-    Raises:
-        PromptError: turns cannot be written for this policy.
-
-    """
+    """Return the format of turns for a loaded policy; one that cannot write them is refused by :class:`PromptError`."""
     stops = policy.stop_ids.tolist()
     if policy.prompt.chat:
         return ChatTurns(policy.tokenizer, stops, policy.prompt, tools)

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 def import_text_arena() -> ModuleType:
-    """Return the library of games.
-
-    Raises:
-        ValueError: it cannot be imported.
-
-    """
+    """Return the library of games, or say how to install it."""
     try:
         return importlib.import_module("textarena")
     except ImportError as error:
@@ -31,8 +26,8 @@ def import_text_arena() -> ModuleType:
 class TextArena(Environment):
     """A game of TextArena for one player; the policy reads what is new since its last action.
 
-    The game says what an episode has earned when it ends, mostly from 0 to 1; one that is cut earns 0. It draws from Python's global generator,
-    which every episode has for itself.
+    The game says what an episode has earned when it ends, mostly from 0 to 1; one that is cut earns 0. It draws from
+    Python's global generator, which every episode has for itself.
 
     Args:
         name: Name of the game in TextArena. Games whose name ends with ``-train`` put brackets around an action that

@@ -74,12 +74,7 @@ class ToolEnvironment(Environment):
             ) from None
 
     def reset(self, example: "Example") -> str | None:
-        """Begin an episode with a new object; what its ``reset`` returns stands behind the question.
-
-        Raises:
-            ValueError: that is no text, or the question has turns.
-
-        """
+        """Begin an episode with a new object; a text that its ``reset`` returns stands behind the question."""
         self.item, self.reward = self.factory(), 0.0
         row, parameters = example.list_columns(), inspect.signature(self.item.reset).parameters.values()
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
@@ -132,10 +127,8 @@ def find_calls(action: str) -> Iterator[str]:
     """Yield the texts of the calls in an action.
 
     Example:
-        >>> list(find_calls('So: <tool_call>{"name": "add"}</tool_call>')), list(find_calls('{"name": "add"}'))
-        (['{"name": "add"}'], ['{"name": "add"}'])
-        >>> list(find_calls("The sum is 7."))
-        []
+        >>> [list(find_calls(text)) for text in ('So: <tool_call>{"name": "add"}</tool_call>', "The sum is 7.")]
+        [['{"name": "add"}'], []]
 
     """
     bare_action = action.replace("<|python_tag|>", "")
@@ -144,16 +137,7 @@ def find_calls(action: str) -> Iterator[str]:
 
 
 def read_call(text: str) -> tuple[str, Mapping[str, Any]]:
-    """Return name and arguments of a call.
-
-    Raises:
-        ValueError: it is none.
-
-    Example:
-        >>> read_call('{"name": "add", "arguments": {"a": 3}}'), read_call('{"name": "add", "parameters": {"a": 3}}')
-        (('add', {'a': 3}), ('add', {'a': 3}))
-
-    """
+    """Return name and arguments of a call, or raise a ValueError that tells how one is written."""
     expectation = 'Expected {"name": ..., "arguments": {...}}.'
     try:
         call = json.loads(text)

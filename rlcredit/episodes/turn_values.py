@@ -14,10 +14,6 @@ class TurnError(ValueError):
 def read_turn(value: Any, name: str) -> Turn:
     """Return an answer of ``step``, checked; numbers of numpy become Python's.
 
-    Args:
-        value: Whatever ``step`` has returned.
-        name: Name of the environment.
-
     Raises:
         TurnError: it is no turn.
 
@@ -44,12 +40,7 @@ def read_turn(value: Any, name: str) -> Turn:
 
 
 def read_opening(value: Any, name: str) -> str | None:
-    """Return an answer of ``reset``, checked.
-
-    Raises:
-        TurnError: it is neither a text nor None.
-
-    """
+    """Return an answer of ``reset``, checked as :func:`read_turn` checks one of ``step``."""
     if value is not None and not isinstance(value, str):
         raise TurnError(f"{name}.reset returned {value!r:.80}. Return a text, or None for the question as it stands.")
     return value

@@ -49,11 +49,13 @@ if TYPE_CHECKING:
     from rlcredit.formulas.scopes import kept_token_share, scope_count, top_share_mask
     from rlcredit.formulas.segments import segment_differences, segment_starts, sentence_starts
     from rlcredit.formulas.spans import (
+        list_turn_columns,
         mask_from_spans,
         phrase_plan_mask,
         phrase_spans,
         plan_coverage,
         plan_mask_from_spans,
+        turn_texts,
     )
     from rlcredit.formulas.uncertainty import (
         choose_chunk,
@@ -109,6 +111,7 @@ __all__ = [
     "leave_one_out_deviations",
     "leave_one_out_means",
     "linear_ramp",
+    "list_turn_columns",
     "logprobs_and_entropy",
     "mask_from_spans",
     "masked_correlation",
@@ -144,6 +147,7 @@ __all__ = [
     "tempered_logits",
     "token_odds",
     "top_share_mask",
+    "turn_texts",
     "unanimous_groups",
     "value_skill",
     "variance_within_between",

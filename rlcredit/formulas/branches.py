@@ -7,37 +7,36 @@ completion goes on as one branch more.
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.gaps import number_places
 from rlcredit.formulas.groups import leave_one_out_deviations
 
 
-def fork_places(priority: Tensor, allowed: Tensor, forks: int, spacing: int, mask: Tensor | None = None) -> Tensor:
+def fork_places(priority: Tensor, allowed: Tensor, numbers: Tensor, forks: int, spacing: int) -> Tensor:
     """Return the allowed places of highest priority, each at least some tokens from those chosen before.
 
     Args:
         priority: Number that is higher the sooner a place is chosen, shape ``(B, T)``.
         allowed: False where there may be no fork, shape ``(B, T)`` bool.
+        numbers: Number of each token among the sampled ones of its row, shape ``(B, T)``.
         forks: Most forks of a completion, K.
-        spacing: Fewest tokens between two forks.
-        mask: True on the tokens that count for it, shape ``(B, T)`` bool; all if None.
+        spacing: Fewest sampled tokens between two forks.
 
     Returns:
         Ascending places, then -1 where there are fewer than K, shape ``(B, K)`` int64.
 
     Example:
         >>> priority = torch.tensor([[0.1, 0.9, 0.8, 0.5], [0.4, 0.1, 0.1, 0.1]])
-        >>> fork_places(priority, priority > 0.3, forks=2, spacing=2)
+        >>> fork_places(priority, priority > 0.3, torch.arange(4).expand(2, 4), forks=2, spacing=2)
         tensor([[ 1,  3],
                 [ 0, -1]])
 
     """
     rows, width = allowed.shape
-    place = number_places(torch.ones_like(allowed) if mask is None else mask)
+    place = torch.arange(width, device=allowed.device)
     fork_columns = [place.new_full((rows, 0), width)]
     for _ in range(forks if width else 0):
         best = priority.double().where(allowed, -torch.inf).argmax(-1, keepdim=True)
         fork_columns.append(best.where(allowed.any(-1, keepdim=True), width))
-        allowed = allowed & ((place - place.gather(1, best)).abs() >= spacing)
+        allowed = allowed & ((numbers - numbers.gather(1, best)).abs() >= spacing)
     places = torch.cat(fork_columns, -1).sort(-1).values
     return places.where(places < width, -1)
 
@@ -56,7 +55,7 @@ def places_in_order(mask: Tensor) -> Tensor:
     """
     width = int(mask.sum(-1).max()) if len(mask) else 0
     place = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
-    return fork_places(-place, mask, width, spacing=1)
+    return fork_places(-place, mask, place, width, spacing=1)
 
 
 def forks_passed(forks: Tensor, width: int) -> Tensor:

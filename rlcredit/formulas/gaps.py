@@ -15,9 +15,9 @@ def number_places(mask: Tensor) -> Tensor:
         [[0, 2, 1, 3]]
 
     """
-    sampled = mask.cumsum(-1)
-    others = torch.arange(mask.shape[-1], device=mask.device) - sampled + sampled[:, -1:]
-    return torch.where(mask, sampled - 1, others)
+    counts = mask.cumsum(-1)
+    other_places = torch.arange(mask.shape[-1], device=mask.device) - counts + counts[:, -1:]
+    return torch.where(mask, counts - 1, other_places)
 
 
 def close_gaps(values: Tensor, places: Tensor) -> Tensor:

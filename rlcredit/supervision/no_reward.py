@@ -36,6 +36,11 @@ _VERDICT_ADVICE = {
         "(model.sampling.completions)."
     ),
 }
+_EPISODE_ADVICE = (
+    "Begin with easier episodes, or with more of each prompt (model.sampling.completions); `rlcredit try` shows some, "
+    "turn by turn."
+)
+_FAILURE_ADVICE = "A warning above says why their environment failed."
 _EQUAL_ADVICE = (
     "If completions should differ in reward, look at the functions in data.rewards; see docs/howto/verifier.md."
 )
@@ -70,7 +75,7 @@ class NoReward(Callback):
         if batch.update:
             return
         if batch.task_rewards is not None:
-            self._count_unjudged(batch)
+            self._count_unjudged(batch, read_datamodule(trainer))
         if not self.watching:
             return
         module = cast("PolicyModule", pl_module)
@@ -82,13 +87,14 @@ class NoReward(Callback):
         if is_last and not has_reward:
             rank_zero_only(print_message)(self.render_warning(batch, module, read_datamodule(trainer)))
 
-    def _count_unjudged(self, rollout: Rollout) -> None:
+    def _count_unjudged(self, rollout: Rollout, task: Any) -> None:
         self.unjudged = 0 if sum_over_processes(rollout.judged.sum()) > 0 else self.unjudged + 1
         if self.unjudged == self.rollouts:
+            judge = "data.rewards" if task.environment is None else "data.environment"
             raise RunStopped(
-                f"Step {rollout.step}: data.rewards have left every completion of {self.rollouts} rollouts in a row "
-                "unjudged, so nothing is learnt. Look at the functions, which return None, fail, or are too slow; a "
-                "warning above may say which."
+                f"Step {rollout.step}: {judge} left every completion of {self.rollouts} rollouts in a row unjudged, so "
+                "nothing is learnt. Look at its functions, which return None, fail, or are too slow; a warning above "
+                "may say which."
             )
 
     def render_warning(self, rollout: Rollout, module: PolicyModule, task: Any) -> str:
@@ -96,7 +102,10 @@ class NoReward(Callback):
         rows = range(min(_SAMPLE_SIZE, len(rollout.mask)))
         completions = ["".join(rollout.list_texts(row)) for row in rows]
         examples = [rollout.sources[row // rollout.group_size][1] for row in rows]
-        verdicts = list(task.score(module.policy.prepend_thinking_mark(completions), examples).verdicts)
+        if task.environment is None:
+            verdicts = list(task.score(module.policy.prepend_thinking_mark(completions), examples).verdicts)
+        else:
+            verdicts = [Verdict.WRONG if is_judged else Verdict.UNJUDGED for is_judged in rollout.judged[: len(rows)]]
         kind, _ = Counter(verdicts).most_common(1)[0]
         row = verdicts.index(kind)
         policy = module.policy
@@ -116,6 +125,8 @@ class NoReward(Callback):
             texts["reward"] = f"{rollout.given_rewards[row].item():g}, as that of the other completions of its prompt"
             statement = f"{subject} to each prompt have equal rewards"
             advice = _EQUAL_ADVICE
+        if task.environment is not None:
+            advice = _FAILURE_ADVICE if kind is Verdict.UNJUDGED else _EPISODE_ADVICE
         lines = [f"  {name + ':':<11} {_shorten_text(text)}" for name, text in texts.items()]
         return "\n".join([f"warning: {statement}, so nothing is learnt. One of them:", *lines, advice])
 

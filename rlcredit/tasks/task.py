@@ -282,8 +282,13 @@ class Task(LightningDataModule):
 
         """
         table.report_faults()
-        if not table.has_rewards and not table.is_graded:
-            return self.score([episode.actions[-1] if episode.actions else "" for episode in table.episodes], examples)
+        if not (table.has_rewards or table.is_graded):
+            scores = self.score(["".join(episode.actions[-1:]) for episode in table.episodes], examples)
+            is_sound = torch.tensor([episode.fault is None for episode in table.episodes])
+            pairs = zip(scores.verdicts, is_sound.tolist(), strict=True)
+            verdicts = [verdict if sound else Verdict.UNJUDGED for verdict, sound in pairs]
+            rewards = None if scores.rewards is None else scores.rewards.where(is_sound, math.nan)
+            return scores._replace(verdicts=verdicts, rewards=rewards)
         rewards = [None if episode.fault else episode.reward for episode in table.episodes]
         verdicts = [make_verdict(reward, self.solved_at) for reward in rewards]
         if table.is_graded:

@@ -19,7 +19,7 @@ def rollout_of(rewards, group_size, entropy, advantages=None):
     """Completions of equal length with the entropies and credit given."""
     rollout = make_rollout(rewards, group_size, width=len(entropy[0]))
     rollout.mask = torch.ones_like(rollout.mask)
-    rollout.turn = torch.zeros_like(rollout.completion_ids)
+    rollout.turn = number_turns(rollout.mask)
     rollout.entropy = torch.tensor(entropy)
     rollout.advantages = torch.tensor(advantages) if advantages else rollout.advantages
     return rollout
@@ -39,6 +39,7 @@ def rollout_of_ids(rewards, ids):
     """One group of completions of these token ids, of any lengths."""
     rollout = make_rollout(rewards, len(ids), width=max(2, *map(len, ids)))
     rollout.mask = torch.tensor([[place < len(row) for place in range(rollout.mask.shape[1])] for row in ids])
+    rollout.turn = number_turns(rollout.mask)
     rollout.completion_ids = torch.full(rollout.mask.shape, 7)  # padding that is a token elsewhere
     for row, tokens in enumerate(ids):
         rollout.completion_ids[row, : len(tokens)] = torch.tensor(tokens)
@@ -106,5 +107,6 @@ def valued_rollout(rewards, values, mask=None, group_size=None):
     """Completions with the rewards and the values of prefixes given; of equal length and one group if none is said."""
     rollout = make_rollout(rewards, group_size or len(rewards), width=len(values[0]))
     rollout.mask = torch.ones_like(rollout.mask) if mask is None else mask
+    rollout.turn = number_turns(rollout.mask)
     rollout.values = torch.tensor(values)
     return rollout

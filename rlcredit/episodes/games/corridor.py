@@ -14,8 +14,8 @@ KEY_COLORS = ("red", "blue", "gold", "green")
 class Corridor(Environment):
     """Walk through a corridor of halls and locked doors; a wrong key goes unnoticed until the end.
 
-    An observation is a place: its number and ``hall``, as in ``6 hall``, or the colour and number of a door and how many
-    doors there are: ``7 red 2 of 4``. The first one begins with the number of places: ``16 places, 1 hall``. In a hall
+    An observation is a place: its number and ``hall``, as in ``6 hall``, or the colour and number of a door and the
+    number of doors: ``7 red 2 of 4``. The first one begins with the number of places: ``16 places, 1 hall``. In a hall
     any action leads on. At a door a key is turned, ``red``, ``blue``, ``gold`` or ``green``, and leads on, be it the
     right one or not; anything else is answered by ``no key`` and leads nowhere. The episode ends after as many turns as
     there are places. The reward is one if all places lie behind and every door was opened by the key of its colour.

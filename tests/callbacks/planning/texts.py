@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from callbacks.planning.strategic_grams import StrategicGrams
+from rlcredit.formulas.turns import number_turns
 from tests.conftest import make_rollout
 
 LABELLED = Path(__file__).with_name("labelled.toml")
@@ -19,6 +20,7 @@ def of_texts(texts, pieces=lambda text: re.findall(r"\s?\w{1,4}|\s?[^\w\s]|\s", 
     rollout = make_rollout([0.0] * len(texts), group_size=1, width=max(2, *map(len, rows)))
     rollout.tokens = rows
     rollout.mask = torch.arange(rollout.mask.shape[1]) < torch.tensor(list(map(len, rows)))[:, None]
+    rollout.turn = number_turns(rollout.mask)
     return rollout
 
 

@@ -24,9 +24,6 @@ SHIPPED = [
 DRAWN = ("RandomMask", "RandomPlanner")
 """Their noise belongs to places in the batch, which the order of rows changes."""
 
-WITHOUT_GAPS = ("ConflictMask",)
-"""It takes the sampled tokens of a row for its first ones."""
-
 TURN_FACTS = {"turn_rewards", "states"}
 """Arguments that a batch of single turns can do without."""
 
@@ -112,7 +109,7 @@ def test_every_operator_gives_what_it_gives_in_our_own_loop(kind):
     stack = load_stack([GRPO()])
     stack.operators = stack_around(operator)  # no program: it stands beside neighbours that may not need it
     assert_close(assign_credit(stack, **give(rollout)), expected, atol=1e-6, rtol=1e-5)
-    if kind.__name__ in (*DRAWN, *WITHOUT_GAPS):
+    if kind.__name__ in DRAWN:
         return
     stack.operators = stack_around(operator)
     order = torch.tensor([5, 0, 7, 2, 1, 6, 3, 4])

@@ -2,7 +2,7 @@ import numpy as np
 import torch
 from torch.testing import assert_close
 
-from rlcredit.decoding.noise import VALIDATION, inverse_cdf, sampling_uniforms
+from rlcredit.decoding.noise import VALIDATION, inverse_cdf, sampling_uniforms, token_uniforms
 
 
 def test_a_draw_is_named_by_seed_step_prompt_sample_and_position():
@@ -17,6 +17,11 @@ def test_a_draw_is_named_by_seed_step_prompt_sample_and_position():
         assert not (base == other).any()
     assert_close(sampling_uniforms(0, 0, [0], [0], 3), base[:, :3], rtol=0, atol=0)
     assert len(set(base.flatten().tolist())) == 8
+
+
+def test_random_operators_of_neighbouring_streams_draw_other_numbers():
+    draws = [token_uniforms(0, 0, stream, (2, 4), 1) for stream in (0, 1, 2)]
+    assert len(set(torch.cat(draws).flatten().tolist())) == 24
 
 
 def test_tokens_occur_as_often_as_their_probability_says():

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from rlcredit.episodes.environment import Environment, Turn
-from rlcredit.episodes.environment_player import unpack_turn
+from rlcredit.episodes.environment_player import read_reply
 from rlcredit.episodes.episode_table import open_episode, step_environments
 from rlcredit.episodes.locked_environment import LockedEnvironment, lock_environment
 from rlcredit.episodes.replay import refuse_changing_environment
@@ -51,14 +51,14 @@ def test_episodes_are_played_in_locked_processes(environment):
 @needs_lock
 def test_rows_that_misbehave_are_named_and_the_others_go_on(environment):
     actions = {
-        "exit": r"Locked\.step: it raised SystemExit: 3 \(misbehaving\.py, line \d+\)\.",
+        "exit": r"Locked: it raised SystemExit: 3 \(misbehaving\.py, line \d+\)\.",
         "end": r"Locked: it has ended its process",
-        "open": r"Locked\.step: it raised \w+.*\(misbehaving\.py, line \d+\)\.",
-        "fill": r"Locked\.step: it raised MemoryError",
-        "long": r"Locked said 200,000 characters at a time, and a locked environment may say 99,998\. Say less",
+        "open": r"Locked: it raised \w+.*\(misbehaving\.py, line \d+\)\.",
+        "fill": r"Locked: it raised MemoryError",
+        "long": r"Locked said 200,000 characters at a time, and may say 99,998\. Say less",
         "nothing": r"Locked\.step returned None\. Return Turn\(text, reward, done\)\.",
         "nan": r"Locked\.step returned the reward nan\.",
-        "seven": r"Locked\.step: it raised ValueError: invalid literal",
+        "seven": r"Locked: it raised ValueError: invalid literal",
     }
     episodes = [open_episode(environment, EXAMPLES[1]) for _ in range(len(actions) + 1)]
     *faults, good = act(episodes, *actions, "4")
@@ -82,12 +82,12 @@ def test_what_blocks_has_three_seconds(environment, action):
     ("environment", "fault"),
     [
         (Locked(opening=7), r"Locked\.reset returned 7\. Return a text, or None for the question as it stands\."),
-        (Locked(opening="raise"), r"Locked\.reset: it raised KeyError: 'add' \(misbehaving\.py, line \d+\)\."),
+        (Locked(opening="raise"), r"Locked: it raised KeyError: 'add' \(misbehaving\.py, line \d+\)\."),
         (
             Awaited(),
-            r"Awaited cannot be used: .*its step is asynchronous, and a locked process can wait for",
+            r"Awaited cannot run in locked processes: .*its step is asynchronous, and a locked process can",
         ),
-        (Holding(), r"Holding cannot be sent to a locked process: .*Keep what cannot be pickled out of it until reset"),
+        (Holding(), r"Holding cannot run in locked processes: .*lambda.*Mend it, or set `locked = False`"),
     ],
     ids=["no text", "raises", "asynchronous", "unpickled"],
 )
@@ -108,7 +108,7 @@ def test_only_what_asks_for_it_is_locked(monkeypatch):
 
 
 def test_what_a_worker_forges_is_no_turn():
-    assert str(unpack_turn(Reply([0.0, 0.0, 1e12]), "Game")) == "Game: it has written into files that are not its own."
-    assert str(unpack_turn(Reply([float("inf"), 0.0]), "Game")).startswith("Game.step returned the reward inf.")
-    assert str(unpack_turn(Reply(), "Game")).startswith("Game: ")
-    assert unpack_turn(Reply([None, 1.0, 55.0]), "Game") == Turn("7", None, True)
+    assert str(read_reply(Reply([0.0, 0.0, 1e12]), "Game")) == "Game: it has written into files that are not its own."
+    assert "files that are not its own" in str(read_reply(Reply([float("inf"), 0.0]), "Game"))
+    assert str(read_reply(Reply(), "Game")).startswith("Game: ")
+    assert read_reply(Reply([None, 1.0, 55.0]), "Game") == Turn("7", None, True)

@@ -6,9 +6,11 @@ import pytest
 
 from rlcredit.config.class_paths import ClassPathError
 from rlcredit.episodes.environment import Turn
-from rlcredit.episodes.episode_table import open_episode, step_environments
+from rlcredit.episodes.episode_table import EpisodeTable, TurnLimits, open_episode, step_environments
+from rlcredit.episodes.observation_format import choose_turn_format
 from rlcredit.episodes.tool_environment import ToolEnvironment
 from rlcredit.tasks.example import Example
+from tests.rlcredit.episodes.test_observation_format import make_policy
 
 EXAMPLE = Example("Guess my number. ", "7", {"seed": 7})
 
@@ -134,6 +136,22 @@ def test_a_plain_action_is_the_argument_of_the_only_tool():
     assert environment.tools == ()
     episode, _ = begin(environment)
     assert asyncio.run(episode.step("<tool_call>")) == Turn("<tool_call>", None, False)
+
+
+def test_a_chat_with_tools_is_one_row():
+    policy = make_policy("qwen2_5")
+    environment = ToolEnvironment(Guessing)
+    turn_format = choose_turn_format(policy, environment.tools)
+    table = EpisodeTable(environment, [EXAMPLE] * 2, turn_format, TurnLimits(turns=3))
+    encode, (stop,) = policy.tokenizer.encode, policy.stop_ids.tolist()
+    call = encode('<tool_call>\n{"name": "guess", "arguments": {"number": 7}}\n</tool_call>')
+    answers = table.answer_turns([0, 1], [[*call, stop], [*encode("7"), stop]])
+    assert answers[1] is None
+    assert policy.tokenizer.decode(answers[0]) == (
+        "\n<|im_start|>user\n<tool_response>\nright\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert table.answer_turns([0], [[*encode("It is 7."), stop]]) == [None]
+    assert table.list_rewards().tolist() == [[1.0, 0.0], [0.0, 0.0]]
 
 
 def test_copies_go_their_own_ways():

@@ -1,10 +1,15 @@
 import math
+import re
+import sys
 
 import numpy as np
 import pytest
 
-from rlcredit.episodes.environment import Turn
+from rlcredit.episodes.environment import Environment, Turn
+from rlcredit.episodes.episode_table import open_episode, step_environments
+from rlcredit.episodes.replay import refuse_changing_environment
 from rlcredit.episodes.turn_values import TurnError, read_opening, read_turn
+from rlcredit.tasks.example import Example
 
 
 @pytest.mark.parametrize(
@@ -41,3 +46,45 @@ def test_what_begins_an_episode_is_a_text_or_nothing():
     assert read_opening("begin", "Game") == "begin"
     with pytest.raises(TurnError, match=r"^Game\.reset returned 7\. Return a text, or None for the question as it"):
         read_opening(7, "Game")
+
+
+class Faulty(Environment):
+    """Does what its one word says, in ``reset`` or in ``step``."""
+
+    def __init__(self, beginning=None):
+        self.beginning = beginning
+
+    def reset(self, example):
+        return {"raise": lambda: 1 / 0, "exit": lambda: sys.exit(3), "number": lambda: 7}.get(self.beginning, str)()
+
+    def step(self, action):
+        return {"raise": lambda: 1 / 0, "exit": lambda: sys.exit(3), "number": lambda: 7}.get(action, Turn)()
+
+
+class AwaitedFaulty(Faulty):
+    async def step(self, action):
+        return super().step(action)
+
+
+@pytest.mark.parametrize("cls", [Faulty, AwaitedFaulty])
+def test_what_an_environment_does_is_the_fault_of_one_row(cls):
+    episodes = [open_episode(cls(), Example("", "", {})) for _ in range(4)]
+    for episode, action in zip(episodes, ("raise", "exit", "number", "well"), strict=True):
+        episode.actions.append(action)
+    *faults, good = step_environments(episodes, cls.__name__)
+    for fault, message in zip(faults, ("raised ZeroDivisionError", "raised SystemExit: 3", "returned 7."), strict=True):
+        assert str(fault).startswith(f"{cls.__name__}.step {message}")
+    assert good == Turn()
+
+
+@pytest.mark.parametrize(
+    ("beginning", "message"),
+    [
+        ("raise", "Faulty.reset raised ZeroDivisionError: division by zero"),
+        ("exit", "Faulty.reset raised SystemExit: 3"),
+        ("number", "Faulty.reset returned 7. Return a text, or None for the question as it stands."),
+    ],
+)
+def test_an_environment_that_does_not_begin_is_refused_before_the_run(beginning, message):
+    with pytest.raises(ValueError, match=f"^data.environment: {re.escape(message)}"):
+        refuse_changing_environment(Faulty(beginning), Example("", "", {}))

@@ -91,15 +91,18 @@ def test_a_completion_without_a_verdict_is_nobodys_baseline():
 
 def test_forks_keep_their_distance_and_stand_in_order():
     entropy = torch.tensor([[0.1, 0.9, 0.8, 0.2, 0.7, 0.6]])
-    everywhere = torch.ones_like(entropy, dtype=torch.bool)
-    assert fork_places(entropy, everywhere, forks=3, spacing=1).tolist() == [[1, 2, 4]]
-    assert fork_places(entropy, everywhere, forks=3, spacing=2).tolist() == [[1, 4, -1]]
-    in_order = -torch.arange(6).expand(1, 6)
-    assert fork_places(in_order, entropy > 0.5, forks=3, spacing=1).tolist() == [[1, 2, 4]]
-    assert fork_places(in_order, entropy > 0.5, forks=3, spacing=2).tolist() == [[1, 4, -1]]
-    assert fork_places(in_order, entropy > 0.5, forks=0, spacing=2).shape == (1, 0)
-    assert fork_places(in_order, entropy > 1.0, forks=2, spacing=2).tolist() == [[-1, -1]]
-    assert fork_places(in_order[:, :0], everywhere[:, :0], forks=2, spacing=1).shape == (1, 0)
+    everywhere, columns = torch.ones_like(entropy, dtype=torch.bool), torch.arange(6).expand(1, 6)
+    assert fork_places(entropy, everywhere, columns, forks=3, spacing=1).tolist() == [[1, 2, 4]]
+    assert fork_places(entropy, everywhere, columns, forks=3, spacing=2).tolist() == [[1, 4, -1]]
+    in_order = -columns
+    numbers = torch.tensor([[0, 1, 4, 5, 2, 3]])  # an environment's two tokens stand in the columns 2 and 3
+    allowed = torch.tensor([[True, True, False, False, True, True]])
+    assert fork_places(in_order, allowed, numbers, forks=3, spacing=2).tolist() == [[0, 4, -1]]
+    assert fork_places(in_order, entropy > 0.5, columns, forks=3, spacing=1).tolist() == [[1, 2, 4]]
+    assert fork_places(in_order, entropy > 0.5, columns, forks=3, spacing=2).tolist() == [[1, 4, -1]]
+    assert fork_places(in_order, entropy > 0.5, columns, forks=0, spacing=2).shape == (1, 0)
+    assert fork_places(in_order, entropy > 1.0, columns, forks=2, spacing=2).tolist() == [[-1, -1]]
+    assert fork_places(in_order[:, :0], everywhere[:, :0], columns[:, :0], forks=2, spacing=1).shape == (1, 0)
 
 
 def test_a_token_has_passed_the_forks_at_and_before_it():

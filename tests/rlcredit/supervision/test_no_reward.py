@@ -69,6 +69,6 @@ class Silent(Strict):
 
 
 def test_rewards_that_judge_nothing_in_three_rollouts_end_the_run(fit):
-    with pytest.raises(RunStopped, match=r"Step 2: data.rewards have left every completion of 3 rollouts in a row"):
+    with pytest.raises(RunStopped, match=r"Step 2: data.rewards left every completion of 3 rollouts in a row"):
         fit(steps=5, task=Silent(), callbacks=[NoReward()])
     fit(steps=5, task=Silent(rewarded=(2,)), callbacks=[NoReward()])
