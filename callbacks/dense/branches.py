@@ -9,17 +9,13 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import stream_number, token_uniforms
 from rlcredit.formulas.branches import fork_places
-from rlcredit.formulas.gaps import number_places
 from rlcredit.formulas.parameter_choices import require_choice
-from rlcredit.formulas.turns import find_turn_starts
-
-ForkCuts = Literal["token", "turn"]
-"""Tokens that a completion may fork at: any, or the first of a turn."""
+from rlcredit.formulas.segments import Cuts, segment_starts
 
 ForkRule = Literal["threshold", "random", "entropy_rank"]
 
 
-class Branches(CreditOperator, reads="correct judged oracle", writes="advantages continuations", costly=True):
+class Branches(CreditOperator, reads="correct judged oracle turn", writes="advantages continuations", costly=True):
     r"""Continue every completion from some of its prefixes, and train on the continuations too.
 
     .. math:: w_k \sum_{t \text{ behind } k \text{ forks}} \Bigl(Q_k - \frac{1}{W} \sum_w r_{k,w}\Bigr)
@@ -61,7 +57,7 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
         level: float = 0.3,
         rate: float = 0.1,
         spacing: int = 4,
-        cuts: ForkCuts = "token",
+        cuts: Literal["token", "turn"] = "token",
     ) -> None:
         super().__init__()
         if forks < 0 or width < 0 or level < 0 or spacing < 1 or not 0 <= rate <= 1:
@@ -69,13 +65,11 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
                 "Branches expects forks, width and level >= 0, spacing >= 1 and rate from 0 to 1, got "
                 f"{forks}, {width}, {level:g}, {spacing} and {rate:g}."
             )
-        self.forks = forks
-        self.width = width
         self.rule: ForkRule = require_choice("Branches", "rule", rule, get_args(ForkRule))
         self.train: BranchWeights = require_choice("Branches", "train", train, get_args(BranchWeights))
-        self.level, self.rate, self.spacing = level, rate, spacing
-        self.cuts: ForkCuts = require_choice("Branches", "cuts", cuts, get_args(ForkCuts))
-        self.reads = self.reads | {"step" if rule == "random" else "entropy"} | ({"turn"} if cuts == "turn" else set())
+        self.forks, self.width, self.level, self.rate, self.spacing = forks, width, level, rate, spacing
+        self.cuts: Cuts = require_choice("Branches", "cuts", cuts, ("token", "turn"))
+        self.reads = self.reads | {"step" if rule == "random" else "entropy"}
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log tokens decoded, the value of the prompts, forks per completion, and where credit lies."""
@@ -84,17 +78,15 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
     def choose_forks(self, rollout: Rollout) -> Tensor:
         """Return the places of forks, ascending, then -1, shape ``(B, forks)``."""
         mask = rollout.judged_mask
-        place = number_places(mask)
+        number = mask.cumsum(-1)
         if self.rule == "random":
             stream = (self.run_seed, rollout.step, stream_number("Branches"))
             candidates = token_uniforms(*stream, tuple(mask.shape), rollout.group_size).to(mask.device) < self.rate
         else:
             candidates = rollout.entropy > (self.level if self.rule == "threshold" else 0)
-        if self.cuts == "turn":
-            candidates = candidates & find_turn_starts(rollout.turn)
-        priority = rollout.entropy if self.rule == "entropy_rank" else -place
-        forks = self.forks if self.width else 0
-        return fork_places(priority, candidates & mask & (place > 0), place, forks, self.spacing)
+        candidates = candidates & segment_starts([], mask, rollout.turn, self.cuts) & mask & (number > 1)
+        priority = rollout.entropy if self.rule == "entropy_rank" else -number
+        return fork_places(priority, candidates, number, self.forks if self.width else 0, self.spacing)
 
     def bound(self, limit: float, group_size: int) -> float:
         """Values lie in [0, 1], and so do their baselines."""
