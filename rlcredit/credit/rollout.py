@@ -420,8 +420,8 @@ class Rollout:
 
 def _find_turn_width(rollout: Rollout) -> int:
     """Return the number of turns K for which rewards or observations are given; 1 without."""
-    given = [values for values in (rollout.turn_rewards, rollout.states) if values is not None and values.ndim]
-    return given[0].shape[-1] if given else 1
+    tables = [values for values in (rollout.turn_rewards, rollout.states) if values is not None and values.ndim]
+    return tables[0].shape[-1] if tables else 1
 
 
 SHOWN_ROWS = 8

@@ -211,9 +211,9 @@ class Decoder(Engine):
 
 
 def list_drawn_turns(samples: Samples) -> list[DrawnTurn]:
-    """Return what an engine has drawn, turn by turn."""
-    known = (samples.logprobs, samples.entropy, samples.sum_pi_squared)
-    facts = torch.stack([values for values in known if values is not None], 1).cpu()
+    """Return the turns that an engine has drawn."""
+    candidates = (samples.logprobs, samples.entropy, samples.sum_pi_squared)
+    facts = torch.stack([values for values in candidates if values is not None], 1).cpu()
     rows = zip(samples.completion_ids.tolist(), facts, samples.mask.sum(-1).tolist(), strict=True)
     return [DrawnTurn(ids[:length], values[:, :length]) for ids, values, length in rows]
 

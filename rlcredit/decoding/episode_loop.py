@@ -95,18 +95,18 @@ class EpisodeRows:
         self.turn_tokens: list[list[int]] = [[] for _ in range(rows)]
         self.pending: list[deque[int]] = [deque() for _ in range(rows)]
 
-    def take_column(self, rows: Sequence[int], drawn: Sequence[int]) -> list[int]:
+    def take_column(self, rows: Sequence[int], draws: Sequence[int]) -> list[int]:
         """Take one token in every row, what is pending or else what was drawn, and have turns that end answered.
 
         Args:
             rows: Numbers of the rows; closed ones take nothing.
-            drawn: Token that was drawn for each.
+            draws: Token that was drawn for each.
 
         Returns:
             The token of each row.
 
         """
-        tokens, ended = list(drawn), []
+        tokens, finished_rows = list(draws), []
         for place, row in enumerate(rows):
             if not self.is_open[row]:
                 continue
@@ -118,11 +118,11 @@ class EpisodeRows:
             turn_tokens.append(tokens[place])
             self.turn[row].append(self.turn_counts[row])
             if self.taker.has_ended(turn_tokens):
-                ended.append(row)
+                finished_rows.append(row)
             elif len(self.turn[row]) == self.limits[row]:
                 self.close_row(row, is_cut=True)
-        if ended:
-            self.answer_rows(ended)
+        if finished_rows:
+            self.answer_rows(finished_rows)
         return tokens
 
     def take_turn(self, row: int, tokens: Sequence[int]) -> tuple[int, bool]:
@@ -136,7 +136,7 @@ class EpisodeRows:
         return len(tokens), False
 
     def read_pending(self, row: int) -> list[int]:
-        """Return what an environment has said in a row, which is read at once."""
+        """Return the tokens that an environment has said in a row, which are read at once."""
         tokens = list(self.pending[row])
         self.pending[row].clear()
         self.turn[row] += [-1] * len(tokens)
@@ -204,9 +204,9 @@ def decode_episodes(
             return
         if len(open_places) + (-len(open_places) % ROW_MULTIPLE) <= MAX_OPEN_SHARE * len(rows):
             storage.write_rows(places, position)
-            kept = fill_up_rows(torch.tensor(open_places, device=noise.device))
-            reader.keep_rows(kept)
-            rows, noise, tokens, count = rows[kept], noise[kept], tokens[kept], len(open_places)
+            rows_to_keep = fill_up_rows(torch.tensor(open_places, device=noise.device))
+            reader.keep_rows(rows_to_keep)
+            rows, noise, tokens, count = rows[rows_to_keep], noise[rows_to_keep], tokens[rows_to_keep], len(open_places)
             numbers, places = _number_rows(rows, count, first_row, storage)
         block = reader.draw_tokens(draw, tokens, noise[:, position : position + 1])
 

@@ -67,27 +67,27 @@ async def play_by_prefix(
         requests = []
         for row in open_rows:
             start = len(tokens[row])
-            most = min(limits[row] - start, taker.turn_tokens or limits[row])
-            requests.append(TurnRequest(row, prompts[row] + tokens[row], start, most))
-        ended = []
-        for row, request, drawn in zip(open_rows, requests, await draw_turns(requests), strict=True):
-            number, has_ended = episodes.take_turn(row, drawn.tokens[: request.limit])
-            tokens[row] += drawn.tokens[:number]
-            facts[row].append(drawn.facts[:, :number])
+            turn_limit = min(limits[row] - start, taker.turn_tokens or limits[row])
+            requests.append(TurnRequest(row, prompts[row] + tokens[row], start, turn_limit))
+        finished_rows = []
+        for row, request, drawn_turn in zip(open_rows, requests, await draw_turns(requests), strict=True):
+            number, has_ended = episodes.take_turn(row, drawn_turn.tokens[: request.limit])
+            tokens[row] += drawn_turn.tokens[:number]
+            facts[row].append(drawn_turn.facts[:, :number])
             if has_ended:
-                ended.append(row)
-        episodes.answer_rows(ended)
-        for row in ended:
+                finished_rows.append(row)
+        episodes.answer_rows(finished_rows)
+        for row in finished_rows:
             observation = episodes.read_pending(row)
             tokens[row] += observation
             facts[row].append(facts[row][0].new_zeros(len(facts[row][0]), len(observation)))
     turn = episodes.list_turns().to(device)
     columns = pad_sequence([torch.cat(parts, -1).T for parts in facts], batch_first=True).to(device)
-    logprobs, *rest = columns.unbind(-1)
+    logprobs, *further_facts = columns.unbind(-1)
     ids = pad_sequence([torch.tensor(row) for row in tokens], batch_first=True).to(device)
     samples = Samples(ids, turn >= 0, logprobs, torch.tensor(episodes.is_cut, device=device), turn=turn)
-    if rest:
-        samples.entropy, samples.sum_pi_squared = rest
+    if further_facts:
+        samples.entropy, samples.sum_pi_squared = further_facts
     return samples
 
 

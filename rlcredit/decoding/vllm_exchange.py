@@ -69,7 +69,7 @@ def list_contexts(policy: Policy, prompt_ids: Tensor, sampling: Sampling) -> tup
 
 
 def end_turns_with(stop_ids: Tensor) -> SingleTurns:
-    """Return what ends completions with a stop token."""
+    """Return the taker of single turns that end with a stop token."""
     stops = frozenset(stop_ids.tolist())
     return SingleTurns(lambda tokens: tokens[-1] in stops)
 

@@ -239,7 +239,7 @@ def step_environments(episodes: Sequence[Episode], name: str) -> list[Turn | Tur
 
 
 async def _await_together(answers: Sequence[Any], name: str) -> list[Any]:
-    """Return what several environments answer, or what is wrong."""
+    """Return the answers of several environments, or what is wrong with them."""
 
     async def await_answer(answer: Any) -> Any:
         try:
@@ -251,7 +251,7 @@ async def _await_together(answers: Sequence[Any], name: str) -> list[Any]:
 
 
 def _call_environment(call: Callable[[], Any], name: str, method: str) -> Any:
-    """Return what a method of an environment returns, or what is wrong with it."""
+    """Return the result of an environment's method, or what is wrong with it."""
     try:
         with catch_process_end():
             return call()

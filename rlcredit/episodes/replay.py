@@ -27,18 +27,18 @@ def refuse_changing_environment(environment: Environment, example: "Example") ->
         example: Example of the episode.
 
     Raises:
-        ValueError: with what it said once and then.
+        ValueError: with what it said the first time and the second.
 
     """
     name = type(environment).__name__
     if fault := open_episode(environment, example).fault:
         raise ValueError(f"data.environment: {fault}")
     plays = [play_actions(environment, example) for _ in range(2)]
-    for once, again in zip(*plays, strict=False):
-        if once != again:
+    for first_text, second_text in zip(*plays, strict=False):
+        if first_text != second_text:
             raise ValueError(
-                f"data.environment: {name} said {once!r:.80} and, to the same actions in a second episode, "
-                f"{again!r:.80}. {REPLAY_REPAIR}"
+                f"data.environment: {name} said {first_text!r:.80} and, to the same actions in a second episode, "
+                f"{second_text!r:.80}. {REPLAY_REPAIR}"
             )
 
 
@@ -47,14 +47,14 @@ def play_actions(environment: Environment, example: "Example") -> list[str]:
     episode = open_episode(environment, example)
     if episode.fault:
         return [episode.fault]
-    said = [episode.observations[0]]
+    answers = [episode.observations[0]]
     for action in TRIAL_ACTIONS:
         episode.actions.append(action)
         (answer,) = step_environments([episode], type(environment).__name__)
-        said.append(str(answer))
+        answers.append(str(answer))
         if not isinstance(answer, Turn) or answer.done:
             break
-    return said
+    return answers
 
 
 def replay_turns(table: EpisodeTable, turns: Sequence[Sequence[Sequence[int]]], states: Tensor) -> Iterator[int]:

@@ -124,6 +124,6 @@ def place_last(values: Tensor, turn: Tensor) -> Tensor:
         [[0.0, 5.0], [7.0, 0.0]]
 
     """
-    last = (count_turns(turn) - 1).clamp(min=0)
-    turns = values.new_zeros(len(values), int(last.max()) + 1 if len(last) else 1)
-    return turns.scatter(1, last[:, None], values[:, None])
+    last_turns = (count_turns(turn) - 1).clamp(min=0)
+    turns = values.new_zeros(len(values), int(last_turns.max()) + 1 if len(last_turns) else 1)
+    return turns.scatter(1, last_turns[:, None], values[:, None])

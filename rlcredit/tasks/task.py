@@ -275,14 +275,15 @@ class Task(LightningDataModule):
     def score_episodes(self, table: EpisodeTable, examples: Sequence[Example]) -> Scores:
         """Return the verdicts on episodes, and the rewards if these are real numbers.
 
-        The sum of its rewards decides about an episode; where an environment gives none, its last turn does.
+        The sum of its rewards decides about an episode; where an environment gives none, and the task can judge a text,
+        its last turn does.
 
         Raises:
             RunStopped: an episode earned another reward than one and zero, which the environment does not declare.
 
         """
         table.report_faults()
-        if not (table.has_rewards or table.is_graded):
+        if self.judges_texts and not (table.has_rewards or table.is_graded):
             scores = self.score(["".join(episode.actions[-1:]) for episode in table.episodes], examples)
             is_sound = torch.tensor([episode.fault is None for episode in table.episodes])
             pairs = zip(scores.verdicts, is_sound.tolist(), strict=True)
@@ -346,6 +347,13 @@ class Task(LightningDataModule):
         cls = type(self)
         is_used = self.own is None and (self.reward_sum is None or self.reward_sum.takes_verifier)
         return is_used and cls.judge is Task.judge and cls.judge_with_scores is Task.judge_with_scores
+
+    @property
+    def judges_texts(self) -> bool:
+        """Whether the task can judge a completion by its text."""
+        cls = type(self)
+        is_own = cls.judge is not Task.judge or cls.judge_with_scores is not Task.judge_with_scores
+        return is_own or self.compares_answers or self.has_user_functions
 
     @property
     def has_training(self) -> bool:

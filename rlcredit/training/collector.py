@@ -239,8 +239,11 @@ class RolloutCollector:
             samples = self.engine.sample(
                 self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step, **options
             )
-        decoded, read = int(samples.mask.sum()), int(find_read_lengths(samples.mask).sum())
-        self.token_counts.add(decoded=decoded, prefill=count_distinct_prompt_tokens(prompt_ids) + read - decoded)
+        sampled_tokens, read_tokens = int(samples.mask.sum()), int(find_read_lengths(samples.mask).sum())
+        self.token_counts.add(
+            decoded=sampled_tokens,
+            prefill=count_distinct_prompt_tokens(prompt_ids) + read_tokens - sampled_tokens,
+        )
         if self.engine.exact and samples.entropy is not None and not self.policy.is_sharded:
             return samples
         scores = self.score(

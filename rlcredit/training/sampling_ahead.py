@@ -98,18 +98,18 @@ class SamplingAhead:
             ValueError: the prompts are not those that ``read_prompts`` has named for this step.
 
         """
-        asked = AskedPrompts(list(prompts), prompt_ids, episodes)
+        request = AskedPrompts(list(prompts), prompt_ids, episodes)
         answers, self._answers = self._answers, None
         drawing, present = self._adapters.get(step), policy.copy_adapter()
         factors = None if drawing is None else [drawing[name].to(policy.device) for name in present]
         if answers is not None and answers.step == step:
-            _refuse_other_prompts(answers, asked.numbers)
+            _refuse_other_prompts(answers, request.numbers)
             samples, seconds = _time_wait(answers.wait)
-            if asked.episodes is not None and answers.asked.episodes is not None:
-                asked.episodes.episodes = answers.asked.episodes.episodes
+            if request.episodes is not None and answers.asked.episodes is not None:
+                request.episodes.episodes = answers.asked.episodes.episodes
         else:
             with _act_with(policy, factors):
-                samples, seconds = _time_wait(self._start(policy, asked, sampling, seed, step))
+                samples, seconds = _time_wait(self._start(policy, request, sampling, seed, step))
         # The weights of this rollout are kept until it has been used: a checkpoint may still send the run back to it.
         self._adapters = {step + self.stride: present, **({} if drawing is None else {step: drawing})}
         self._begin_next(policy, sampling, seed, step + self.stride)
@@ -117,16 +117,16 @@ class SamplingAhead:
 
     def _begin_next(self, policy: Policy, sampling: Sampling, seed: int, step: int) -> None:
         """Have the rollout of a step decoded in the background, unless the run ends before it."""
-        asked = self.read_prompts(step)
-        if asked is not None:
-            self._answers = AnswersAhead(step, asked, self._start(policy, asked, sampling, seed, step))
+        prompts = self.read_prompts(step)
+        if prompts is not None:
+            self._answers = AnswersAhead(step, prompts, self._start(policy, prompts, sampling, seed, step))
 
     def _start(
-        self, policy: Policy, asked: AskedPrompts, sampling: Sampling, seed: int, step: int
+        self, policy: Policy, prompts: AskedPrompts, sampling: Sampling, seed: int, step: int
     ) -> Callable[[], Samples]:
         """Begin to answer prompts; return the function that waits for it."""
-        request = policy, asked.ids, asked.numbers, sampling
-        return self.engine.start_sampling(*request, seed=seed, step=step, episodes=asked.episodes)
+        request = policy, prompts.ids, prompts.numbers, sampling
+        return self.engine.start_sampling(*request, seed=seed, step=step, episodes=prompts.episodes)
 
 
 def _time_wait(wait: Callable[[], Samples]) -> tuple[Samples, float]:

@@ -10,7 +10,7 @@ from callbacks.dense.branches import Branches
 from callbacks.dense.monte_carlo_credit import MonteCarloCredit
 from callbacks.episode.rloo import RLOO
 from rlcredit.credit.continuations import Continuations
-from rlcredit.formulas.turns import find_read_lengths
+from rlcredit.formulas.turns import find_read_lengths, number_turns
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PromptFormat
 from rlcredit.tasks import Episodes
@@ -109,6 +109,7 @@ def test_each_rule_forks_where_it_says():
     entropy = torch.tensor([[0.9, 0.2, 0.5, 0.4, 0.6, 0.8, 0.7]] * 4)
     rollout = rollout_of([1.0, 0.0, 0.0, 1.0], 4, entropy.tolist())
     rollout.mask = torch.arange(7) < torch.tensor([[7], [5], [3], [7]])
+    rollout.turn = number_turns(rollout.mask)
     rollout.judged = torch.tensor([True, True, True, False])
     first = Branches(forks=2, level=0.3, spacing=2).choose_forks(rollout)
     assert first.tolist() == [[2, 4], [2, 4], [2, -1], [-1, -1]]
@@ -122,6 +123,7 @@ def test_each_rule_forks_where_it_says():
 def test_random_forks_are_drawn_by_seed_and_step_at_their_rate():
     rollout = make_rollout([1.0, 0.0] * 200, group_size=4, width=12)
     rollout.mask = torch.ones_like(rollout.mask)
+    rollout.turn = number_turns(rollout.mask)
     operator = Branches(forks=12, rule="random", rate=0.2, spacing=1)
     forks = operator.choose_forks(rollout)
     assert (forks >= 0).double().sum().item() == pytest.approx(0.2 * 11 * 400, rel=0.1)

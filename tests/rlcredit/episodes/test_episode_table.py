@@ -151,12 +151,19 @@ def test_an_environment_that_cannot_begin_is_refused_before_the_run():
         Episodes(Unready(), train_size=2).setup()
 
 
-def test_without_rewards_the_last_turn_is_judged():
+class Asked(Episodes):
+    """Episodes that have answers."""
+
+    compares_answers = True
+
+
+def test_without_rewards_the_last_turn_is_judged_where_a_task_can():
     table = open_table(Silent(), rows=2, turns=1)
     take_turn(table, 0, "so the answer is 7")
     take_turn(table, 1, "the answer is 8")
     examples = [Example("3 + 4", "7", {})] * 2
-    task = Episodes(Silent(), train_size=1, answer_formats=("phrase",))
+    task = Asked(Silent(), train_size=1, answer_formats=("phrase",))
     assert task.score_episodes(table, examples).verdicts == [Verdict.RIGHT, Verdict.WRONG]
+    assert Episodes(Silent(), train_size=1).score_episodes(table, examples).verdicts == [Verdict.WRONG] * 2
     assert not table.has_rewards
     assert table.list_rewards().tolist() == torch.zeros(2, 1).tolist()
