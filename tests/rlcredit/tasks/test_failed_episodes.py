@@ -26,6 +26,12 @@ class Graded(Silent):
     is_graded = True
 
 
+class Asked(Episodes):
+    """Episodes that have answers."""
+
+    compares_answers = True
+
+
 @pytest.fixture
 def play(policy):
     policy = Policy(prompt=PromptFormat(chat=False))
@@ -33,7 +39,7 @@ def play(policy):
 
     def play(environment, actions):
         examples = [Example("what is 4 + 3?", "7", {"seed": 0})] * len(actions)
-        task = Episodes(environment, train_size=2, validation_size=2)
+        task = Asked(environment, train_size=2, validation_size=2)
         table = task.open_episodes(policy, examples)
         encode = policy.tokenizer.encode
         table.answer_turns(range(len(actions)), [encode(f"{text}\n", add_special_tokens=False) for text in actions])
