@@ -7,46 +7,47 @@ from pathlib import Path
 LINE_BUDGETS = {
     "rlcredit": 204,  # `__init__` and `__main__`
     "rlcredit/base": 1053,  # files, exit statuses, messages, the style of pictures
-    "rlcredit/bridge": 1093,  # the stacks in other trainers
+    "rlcredit/bridge": 1376,  # the stacks in other trainers
     "rlcredit/campaign": 3581,  # declared sets of runs, started and resumed
-    "rlcredit/cards": 4065,  # report cards of operators
-    "rlcredit/cli": 3652,  # the command line
+    "rlcredit/cards": 4088,  # report cards of operators
+    "rlcredit/cli": 3801,  # the command line
     "rlcredit/config": 2345,  # what people write, read and checked
-    "rlcredit/credit": 2665,  # the rollout, the operator, the checks of a stack
-    "rlcredit/decoding": 2182,  # engines that answer prompts
-    "rlcredit/evaluation": 1719,  # policies compared on held-out questions
-    "rlcredit/formulas": 2410,  # pure formulas on tensors
+    "rlcredit/credit": 2783,  # the rollout, the operator, the checks of a stack
+    "rlcredit/decoding": 2806,  # engines that answer prompts
+    "rlcredit/episodes": 1354,  # environments that answer a policy turn by turn
+    "rlcredit/evaluation": 1745,  # policies compared on held-out questions
+    "rlcredit/formulas": 2708,  # pure formulas on tensors
     "rlcredit/losses": 1006,  # credit and ratios to a scalar
-    "rlcredit/oracle": 666,  # the policy's own estimate of a prefix's value
-    "rlcredit/outputs": 989,  # files that a run leaves
-    "rlcredit/pages": 594,  # tables, formats and layout of pages
-    "rlcredit/policy": 2935,  # the language model and its adapter
-    "rlcredit/preflight": 1489,  # checks before weights are read
+    "rlcredit/oracle": 1024,  # the policy's own estimate of a prefix's value
+    "rlcredit/outputs": 995,  # files that a run leaves
+    "rlcredit/pages": 687,  # tables, formats and layout of pages
+    "rlcredit/policy": 3011,  # the language model and its adapter
+    "rlcredit/preflight": 1491,  # checks before weights are read
     "rlcredit/record": 1427,  # the record of a run, and MLflow
     "rlcredit/report": 1770,  # reports of campaigns
     "rlcredit/run_folder": 445,  # the folder of a run
     "rlcredit/statistics": 1421,  # statistics on plain numbers
-    "rlcredit/supervision": 861,  # what watches a run
-    "rlcredit/tasks": 3048,  # questions and answers
-    "rlcredit/training": 3578,  # the training step
+    "rlcredit/supervision": 874,  # what watches a run
+    "rlcredit/tasks": 3208,  # questions and answers
+    "rlcredit/training": 3742,  # the training step
     "rlcredit/verification": 6754,  # judges of answers, in processes of their own
-    "callbacks": 5365,  # operators and probes
-    "scripts": 2708,  # what developers of rlcredit run
-    "tests": 1034,  # fixtures and helpers that several folders share
+    "callbacks": 5935,  # operators and probes
+    "scripts": 2815,  # what developers of rlcredit run
+    "tests": 1044,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
-    "tests/behaviour": 2469,  # whole runs
-    "tests/callbacks": 4933,  # one file for each operator and probe
-    "tests/contracts": 2946,  # what holds for all operators, names, pages
+    "tests/behaviour": 2562,  # whole runs
+    "tests/callbacks": 5691,  # one file for each operator and probe
+    "tests/contracts": 3183,  # what holds for all operators, names, pages
     "tests/docs": 493,  # commands and sentences of the pages
-    "tests/rlcredit": 30836,  # mirror of `rlcredit`
+    "tests/rlcredit": 33624,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
 
-FILE_BUDGET = 507
+FILE_BUDGET = 548
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 53211
+WORD_BUDGET = 57526
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]
