@@ -62,7 +62,7 @@ class EntropyCollapse(
         if self.halved_at is None and mean <= self.initial / 2:
             self.halved_at = rollout.step
         x = math.exp(mean)
-        self.sums = self.sums + torch.tensor([1, x, reward, x * x, x * reward, reward**2], dtype=torch.float64)
+        self.sums = self.sums + self.sums.new_tensor([1, x, reward, x * x, x * reward, reward**2])
         deviations = [values - pooled_mean_var(values, rollout.mask)[0] for values in (scores, credit)]
         law = dict(zip(("law_a", "law_b", "law_explained"), exponential_law(self.sums), strict=True))
         return {

@@ -50,7 +50,7 @@ class JoinedLinear:
     def read_weight(self) -> Tensor:
         """Return the frozen weights, shape ``(E, D)``; those in 4 bits are unpacked anew at each call."""
         if not self.is_packed:
-            return join_weights(self.bases)
+            return join_weights(self.bases) if len(self.bases) > 1 else self.bases[0].weight.detach()
         from bitsandbytes.functional import dequantize_4bit  # noqa: PLC0415
 
         return torch.cat([dequantize_4bit(base.weight.data, base.weight.quant_state) for base in self.bases])

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 
+@torch.inference_mode(False)  # the first caller may be an evaluation, and its tensors may not be overwritten later
 @torch.no_grad()
 def join_weights(layers: Sequence[Any], spare_rows: int = 0) -> Tensor:
     """Return the frozen weights of some layers as one matrix; each layer's own becomes a view of it.

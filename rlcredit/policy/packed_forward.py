@@ -199,11 +199,13 @@ class PackedLayer:
         self.kind = getattr(attention, "layer_type", None) if hasattr(layer, "pre_feedforward_layernorm") else None
         self.qkv = JoinedLinear([attention.q_proj, attention.k_proj, attention.v_proj])
         self.out, self.mlp = JoinedLinear([attention.o_proj]), mlp
-        self.gate_up = self.down = None
-        if hasattr(mlp, "gate_proj"):
-            self.gate_up, self.down = JoinedLinear([mlp.gate_proj, mlp.up_proj]), JoinedLinear([mlp.down_proj])
+        self.gate = self.up = self.down = None
+        if hasattr(mlp, "gate_proj"):  # apart: halves of one output would be read at a third of the bandwidth
+            self.gate, self.up, self.down = (
+                JoinedLinear([part]) for part in (mlp.gate_proj, mlp.up_proj, mlp.down_proj)
+            )
             self.is_silu = "SiLU" in type(mlp.act_fn).__name__
-        self.linears = [linear for linear in (self.qkv, self.out, self.gate_up, self.down) if linear]
+        self.linears = [linear for linear in (self.qkv, self.out, self.gate, self.up, self.down) if linear]
         self.input_norm = PackedNorm(layer.input_layernorm)
         self.out_norm = self.down_norm = None
         if hasattr(layer, "pre_feedforward_layernorm"):  # norms around attention and MLP, not before them only
@@ -233,9 +235,11 @@ class PackedLayer:
             start = end
         attention = self._attend(self.qkv(self.input_norm(x), parts[self.qkv]), cos, sin, layout)
         x = _add_linear(self.out, attention, parts[self.out], self.out_norm, x)
-        if self.gate_up is None or self.down is None:
-            return x + self.mlp(self.mlp_norm(x)[None])[0]
-        products = _GatedProduct.apply(self.gate_up(self.mlp_norm(x), parts[self.gate_up]), self.is_silu)
+        states = self.mlp_norm(x)
+        if self.gate is None or self.up is None or self.down is None:
+            return x + self.mlp(states[None])[0]
+        gate, values = (linear(states, parts[linear]) for linear in (self.gate, self.up))
+        products = _GatedProduct.apply(gate, values, self.is_silu)
         return _add_linear(self.down, products, parts[self.down], self.down_norm, x)
 
     def _attend(self, qkv: Tensor, cos: Tensor, sin: Tensor, layout: PackedLayout) -> Tensor:
@@ -372,26 +376,20 @@ def _rotate_halves(x: Tensor, cos: Tensor, sin: Tensor, heads: int, direction: i
 
 
 class _GatedProduct(Function):
-    """The activation of a gate times the other half, of ``(N, 2 F)``; nothing but the input is kept."""
+    """The activation of a gate times values, both ``(N, F)``; nothing but the inputs is kept."""
 
     @staticmethod
-    def forward(ctx: Any, gate_up: Tensor, is_silu: bool) -> Tensor:
-        ctx.save_for_backward(gate_up)
+    def forward(ctx: Any, gate: Tensor, values: Tensor, is_silu: bool) -> Tensor:
+        ctx.save_for_backward(gate, values)
         ctx.is_silu = is_silu
-        gate, values = gate_up.chunk(2, -1)
         return (silu(gate) if is_silu else gelu(gate, approximate="tanh")).mul_(values)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        (gate_up,) = ctx.saved_tensors
-        result = torch.empty_like(gate_up)
-        (gate, values), (gate_gradient, values_gradient) = gate_up.chunk(2, -1), result.chunk(2, -1)
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        gate, values = ctx.saved_tensors
         if ctx.is_silu:
-            torch.ops.aten.silu_backward.grad_input(gradient * values, gate, grad_input=gate_gradient)
-            torch.mul(gradient, silu(gate), out=values_gradient)
-        else:
-            options = {"approximate": "tanh", "grad_input": gate_gradient}
-            torch.ops.aten.gelu_backward.grad_input(gradient * values, gate, **options)
-            torch.mul(gradient, gelu(gate, approximate="tanh"), out=values_gradient)
-        return result, None
+            gate_gradient = torch.ops.aten.silu_backward(gradient * values, gate)
+            return gate_gradient, silu(gate).mul_(gradient), None
+        gate_gradient = torch.ops.aten.gelu_backward(gradient * values, gate, approximate="tanh")
+        return gate_gradient, gelu(gate, approximate="tanh").mul_(gradient), None

@@ -67,7 +67,8 @@ def pretrain_policy(args: argparse.Namespace) -> None:
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=args.pretraining, pct_start=0.1)
     start, rows = time.perf_counter(), []
     stream = generate_batches(tokenizer, args.batch, seed=1, organism=organism)
-    for step, (ids, labels) in enumerate(itertools.islice(stream, args.pretraining)):
+    batches = list(itertools.islice(stream, min(args.batches, args.pretraining)))
+    for step, (ids, labels) in enumerate(itertools.islice(itertools.cycle(batches), args.pretraining)):
         with torch.autocast(device.type, dtype=torch.bfloat16):
             inputs = {"input_ids": ids.to(device), "labels": labels.to(device)}
             loss = model(**inputs, num_items_in_batch=organism.tokens * args.batch).loss
@@ -181,6 +182,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=Path, default=Path("campaigns/one_card"), help="folder of the runs")
     parser.add_argument("--policy", type=Path, default=Path("policies/one_card"), help="made if it is not there")
     parser.add_argument("--pretraining", type=int, default=2_000, help="steps of pretraining")
+    parser.add_argument("--batches", type=int, default=320, help="steps whose traces are made; later ones repeat them")
     parser.add_argument("--batch", type=int, default=128, help="traces of a step of pretraining")
     parser.add_argument("--lr", type=float, default=6e-4, help="largest learning rate of pretraining")
     parser.add_argument("--seeds", type=int, nargs="+", default=[600])

@@ -22,3 +22,12 @@ def test_a_second_call_copies_nothing_unless_rows_are_missing():
     assert wider.data_ptr() != joined.data_ptr()
     assert join_weights(layers, spare_rows=2).data_ptr() == join_weights(layers).data_ptr() == wider.data_ptr()
     assert not wider[4:].any()
+
+
+def test_a_matrix_that_an_evaluation_made_is_filled_outside_of_it():
+    layers = [nn.Linear(3, 2, bias=False).requires_grad_(False)]
+    with torch.inference_mode():
+        joined = join_weights(layers, spare_rows=1)
+        joined[2:] = 1.0
+    joined[2:] = 2.0
+    assert join_weights(layers, spare_rows=1)[2].tolist() == [2.0] * 3

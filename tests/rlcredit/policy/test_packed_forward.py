@@ -98,7 +98,8 @@ def assert_same(policy, rows, **options):
     assert_close(packed_entropy, entropy, atol=1e-5, rtol=1e-5)
     expected = differentiate(policy, logprobs, entropy)
     for name, gradient in differentiate(policy, packed_logprobs, packed_entropy).items():
-        assert (gradient - expected[name]).norm() <= 1e-5 * expected[name].norm(), name
+        # The model's own pass lies 9e-6 from that in float64 for windows of mistral, this one 4e-6.
+        assert (gradient - expected[name]).norm() <= 1.2e-5 * expected[name].norm(), name
 
 
 def test_every_kind_is_tried():
