@@ -21,7 +21,7 @@ LINE_BUDGETS = {
     "rlcredit/oracle": 1024,  # the policy's own estimate of a prefix's value
     "rlcredit/outputs": 995,  # files that a run leaves
     "rlcredit/pages": 687,  # tables, formats and layout of pages
-    "rlcredit/policy": 3011,  # the language model and its adapter
+    "rlcredit/policy": 3010,  # the language model and its adapter
     "rlcredit/preflight": 1491,  # checks before weights are read
     "rlcredit/record": 1427,  # the record of a run, and MLflow
     "rlcredit/report": 1770,  # reports of campaigns
@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 5691,  # one file for each operator and probe
     "tests/contracts": 3183,  # what holds for all operators, names, pages
     "tests/docs": 493,  # commands and sentences of the pages
-    "tests/rlcredit": 33624,  # mirror of `rlcredit`
+    "tests/rlcredit": 33632,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
@@ -47,7 +47,7 @@ LINE_BUDGETS = {
 FILE_BUDGET = 548
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 57526
+WORD_BUDGET = 57525
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]
