@@ -11,6 +11,7 @@ from rlcredit.campaign.launchers.run_launcher import RunLauncher
 from rlcredit.campaign.resolved_condition import ResolvedCondition
 from rlcredit.campaign.run_spec import list_run_specs
 from rlcredit.campaign.step_timing import Seconds
+from rlcredit.credit.token_counts import sum_budget_counts
 from rlcredit.statistics.power import detectable_effect, seeds_needed
 from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, smallest_sign_flip_p
 
@@ -93,7 +94,7 @@ def estimate_steps(declaration: CampaignDeclaration, timing: Seconds) -> int:
     if declaration.steps:
         return declaration.steps
     assert declaration.budget is not None
-    return math.ceil(declaration.end / max(timing[declaration.budget.counter], 1.0))
+    return math.ceil(declaration.end / max(sum_budget_counts(declaration.budget.key, timing), 1.0))
 
 
 def list_evaluations(declaration: CampaignDeclaration, resolution: ResolvedCondition) -> list[int]:

@@ -13,6 +13,7 @@ from rlcredit.campaign.record_schema import NUMBER_OR_NULL, read_evaluation_file
 from rlcredit.campaign.run_spec import RunSpec
 from rlcredit.config import strict_yaml
 from rlcredit.config.json_shapes import read_stored_json
+from rlcredit.credit.token_counts import sum_budget_counts
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import RunFolder
@@ -38,7 +39,7 @@ def can_continue_run(spec: RunSpec, evaluations: Sequence[int], budget: Declared
         return False
     step = checkpoint["global_step"]
     counts = checkpoint.get("token_counts") or {}
-    progress = counts.get(budget.counter, -1) if budget else step
+    progress = sum_budget_counts(budget.key, counts) if budget and counts else -1 if budget else step
     if progress < 0:
         return False
     evaluated_steps = locate_run_evaluations(spec, budget)
