@@ -79,18 +79,23 @@ class GameRecipe:
         """Yield episodes without end, each an observation, the action, the next observation and so on."""
         rng = random.Random(seed)
         for number in count():
-            environment, done = self.draw(rng), False
+            environment, is_over = self.draw(rng), False
             texts = [environment.reset(Example("", "", {"seed": f"{seed} {number}"}))]
-            while not done:
+            while not is_over:
                 texts.append(self.choose(environment, rng))
-                text, _, done = environment.step(texts[-1])
-                texts += [] if done else [text]
+                text, _, is_over = environment.step(texts[-1])
+                texts += [] if is_over else [text]
             yield texts
 
 
 GAME_RECIPES = {
     "corridor": GameRecipe(
-        lambda rng: Corridor(2.0 ** -rng.choice((0, 1, 2, 3, 4, 4, 4, 4)), length=rng.choice((4, 8, 12, 16, 16, 16))),
+        lambda rng: Corridor(2.0 ** -rng.choice(range(5)), length=rng.choice((4, 8, 12, 16, 16, 16))),
+        choose_key,
+        tokens=26,
+    ),
+    "corridor_of_one_door": GameRecipe(
+        lambda rng: Corridor(2.0 ** -rng.choice((0, 1, 2, 3, 4, 4, 4, 4)), length=rng.choice((4, 4, 4, 8, 12, 16))),
         choose_key,
         tokens=26,
     ),
@@ -99,4 +104,4 @@ GAME_RECIPES = {
     ),
     "running_sum": GameRecipe(lambda rng: RunningSum(rng.choice((3, 4, 5, 6, 7, *5 * (8,)))), choose_sum, tokens=17),
 }
-"""By the name of the policy; most episodes are of the usual length."""
+"""By the name of the policy, mostly of the usual length; a corridor of one door, for a policy that knows corridors."""

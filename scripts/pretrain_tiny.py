@@ -29,7 +29,7 @@ CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-RECIPES = {**ORGANISM_RECIPES, **GAME_RECIPES}
+POLICY_RECIPES = {**ORGANISM_RECIPES, **GAME_RECIPES}
 
 
 def train_byte_level_tokenizer(vocab_size: int, seed: int, organism: PolicyRecipe | GameRecipe) -> Any:
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("rlcredit/tiny"))
     parser.add_argument("--start", type=Path, help="policy to go on from; from nothing if not given")
     parser.add_argument("--steps", type=int, default=8000)
-    parser.add_argument("--organism", choices=RECIPES, default="aligned", help="whose traces it learns")
+    parser.add_argument("--organism", choices=POLICY_RECIPES, default="aligned", help="whose traces it learns")
     parser.add_argument("--terms", type=int, nargs=2, help="fewest and most terms of a chain, 3 and 5 if not given")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--width", type=int, default=64)
@@ -124,7 +124,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
-    organism = RECIPES[args.organism]
+    organism = POLICY_RECIPES[args.organism]
     if args.terms:
         assert isinstance(organism, PolicyRecipe), "--terms is for chains"
         organism = lengthen_chains(organism, *args.terms)

@@ -61,6 +61,7 @@ def train_policy(
     prompts=2,
     completions=8,
     max_tokens=48,
+    temperature=0.7,
     decode=None,
     task=None,
     engine=None,
@@ -72,7 +73,7 @@ def train_policy(
     module_args |= {key: trainer.pop(key) for key in MODULE_ARGUMENTS if key in trainer}
     seed_everything(0, verbose=False)
     module = PolicyModule(
-        sampling=Sampling(completions=completions, max_tokens=max_tokens),
+        sampling=Sampling(completions=completions, max_tokens=max_tokens, temperature=temperature),
         validation=Sampling(completions=4, max_tokens=96),
         engine=engine or InProcessEngine(decode),
         **module_args,

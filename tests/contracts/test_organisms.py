@@ -5,14 +5,21 @@ from pathlib import Path
 
 import pytest
 import torch
+from game_traces import BISECTION_HABITS, CORRIDOR_SUCCESS, SUM_HABITS
 from organism_traces import BACKWARD_SETTINGS, DECOY_SETTINGS, DELAYED_SETTINGS
 
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.cards.card_policies import list_policy_names, resolve_card_policy
 from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.episodes.games import Bisection, Corridor, RunningSum
 from rlcredit.policy.model_loading import find_embedded_policy
+from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import PromptFormat
+from rlcredit.tasks import Episodes
 
 ROOT = Path(__file__).parents[2]
+GAME_POLICIES = ["bisection", "corridor", "running_sum"]
+"""Policies of games, which are no test policies of cards."""
 MOST = 1_000_000
 """Bytes of a policy."""
 
@@ -21,7 +28,7 @@ def location(name):
     return find_embedded_policy("tiny" if name == "aligned" else f"organisms/{name}")
 
 
-@pytest.mark.parametrize("name", list_policy_names())
+@pytest.mark.parametrize("name", [*list_policy_names(), *GAME_POLICIES])
 def test_it_is_small_and_says_what_was_planted(name):
     folder = location(name)
     assert sum(file.stat().st_size for file in folder.iterdir()) < MOST
@@ -36,6 +43,9 @@ def test_it_is_small_and_says_what_was_planted(name):
         ("decoy", [DECOY_SETTINGS["short"]]),
         ("delayed", [DELAYED_SETTINGS["turned"]]),
         ("backward", [BACKWARD_SETTINGS["at_once"], BACKWARD_SETTINGS["cut"]]),
+        ("corridor", [CORRIDOR_SUCCESS]),
+        ("bisection", list(BISECTION_HABITS.values())),
+        ("running_sum", list(SUM_HABITS.values())),
     ],
 )
 def test_its_page_names_the_shares_of_its_traces(name, shares):
@@ -59,3 +69,26 @@ def test_it_solves_its_task_sometimes_and_is_never_cut_off(name):
     solved = sum(verdict.name == "RIGHT" for verdict in judged) / len(judged)
     assert 0.2 <= solved <= 0.6
     assert torch.count_nonzero(samples.truncated) <= 0.01 * len(judged)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "environment", "turns"),
+    [
+        ("corridor", Corridor(rho=1), 16),
+        ("corridor", Corridor(rho=1 / 4), 16),
+        ("corridor", Corridor(rho=1 / 16), 16),
+        ("bisection", Bisection(), 6),
+        ("running_sum", RunningSum(), 7),
+    ],
+)
+def test_a_game_is_won_sometimes_and_never_cut_off(name, environment, turns, fit):
+    run = fit(
+        policy=Policy(path=f"organisms/{name}", prompt=PromptFormat(chat=False)),
+        task=Episodes(environment, prompts_per_step=128, max_turns=turns, turn_tokens=5),
+        steps=1,
+        max_tokens=224,
+        temperature=1.0,
+    )
+    assert 0.015 <= run.history[0]["train/solve_rate"] <= 0.12
+    assert run.history[0]["train/truncated"] == 0
