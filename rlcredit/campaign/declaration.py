@@ -25,13 +25,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from rlcredit.base.budget_kinds import BUDGET_KINDS
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
 from rlcredit.config.allowed_values import SEED_COUNT, validate_folder_name
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.paths import find_config_file, find_declared_file
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.credit.token_counts import BUDGET_KINDS
 
 HELD_OUT_METRICS = ("val/pass_at_1", "val/pass_at_k")
 """Shares of held-out questions, of which more is better; a metric of training batches depends on their prompts."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from rlcredit.base.budget_kinds import sum_budget_counts
 from rlcredit.campaign.declaration import DeclaredBudget
-from rlcredit.credit.token_counts import sum_budget_counts
 
 Counts = Mapping[int, Mapping[str, int] | None]
 """Tokens by kind at every evaluated step; None where a run has not counted them."""

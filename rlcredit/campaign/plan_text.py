@@ -5,13 +5,13 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rlcredit.base.budget_kinds import sum_budget_counts
 from rlcredit.base.messages import format_duration
 from rlcredit.campaign.declaration import ALPHA, CampaignDeclaration
 from rlcredit.campaign.launchers.run_launcher import RunLauncher
 from rlcredit.campaign.resolved_condition import ResolvedCondition
 from rlcredit.campaign.run_spec import list_run_specs
 from rlcredit.campaign.step_timing import Seconds
-from rlcredit.credit.token_counts import sum_budget_counts
 from rlcredit.statistics.power import detectable_effect, seeds_needed
 from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, smallest_sign_flip_p
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlcredit.base.budget_kinds import sum_budget_counts
 from rlcredit.base.files import file_sha256
 from rlcredit.campaign.config_differences import hash_config, list_run_differences
 from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget
@@ -13,7 +14,6 @@ from rlcredit.campaign.record_schema import NUMBER_OR_NULL, read_evaluation_file
 from rlcredit.campaign.run_spec import RunSpec
 from rlcredit.config import strict_yaml
 from rlcredit.config.json_shapes import read_stored_json
-from rlcredit.credit.token_counts import sum_budget_counts
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import RunFolder

@@ -1,19 +1,10 @@
 """Tokens that a run has decoded, read, scored and learnt from."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from torch import Tensor
 
 from rlcredit.formulas.turns import find_read_lengths
-
-BUDGET_KINDS = {
-    "decoded_tokens": ("decoded",),
-    "backward_tokens": ("backward",),
-    "rollout_tokens": ("decoded", "prefill"),
-}
-"""Counts that add up to each kind of budget; rollouts are decoded and read, and floating-point operations could only be
-estimated."""
 
 
 @dataclass
@@ -64,17 +55,6 @@ class TokenCounts:
         for kind in counts:
             setattr(self, kind, 0)
         return counts
-
-
-def sum_budget_counts(budget: str, counts: Mapping[str, float]) -> float:
-    """Return the tokens that count for a kind of budget.
-
-    Example:
-        >>> sum_budget_counts("rollout_tokens", {"decoded": 120, "prefill": 16, "backward": 90})
-        136
-
-    """
-    return sum(counts[kind] for kind in BUDGET_KINDS[budget])
 
 
 def count_distinct_prompt_tokens(prompt_ids: Tensor) -> int:

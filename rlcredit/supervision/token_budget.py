@@ -6,9 +6,10 @@ from typing import Any, cast
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.base.budget_kinds import BUDGET_KINDS, sum_budget_counts
 from rlcredit.base.lightning_private import set_evaluation_interval
 from rlcredit.credit.rollout import Rollout
-from rlcredit.credit.token_counts import BUDGET_KINDS, TokenCounts, sum_budget_counts
+from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.training.module import PolicyModule
 
 _NO_EVALUATION = 10**12

@@ -46,6 +46,7 @@ from rlcredit.credit.rollout import FACT_FIELDS, Rollout
 from rlcredit.credit.stack import CreditStack
 from rlcredit.formulas.branches import places_in_order
 from rlcredit.formulas.turns import mark_turns, spread_turns, sum_turns
+from rlcredit.oracle import Oracle
 from rlcredit.training.credit_gradients import compute_prompt_vectors
 from rlcredit.training.module import PolicyModule
 from studies import csv_rows
@@ -136,6 +137,7 @@ class DensityProbe(CreditOperator, reads="advantages oracle turn", writes="advan
 
 def measure_true_halves(rollout: Rollout, samples: int) -> tuple[Tensor, Tensor]:
     """Return the change of the value over each turn by either half of the continuations, shapes ``(B, K)`` float64."""
+    assert isinstance(rollout.oracle, Oracle)
     rows, oracle = list(range(len(rollout.mask))), rollout.oracle.with_fresh_noise()
     starts = oracle.mark_places(rollout, rows)
     places = places_in_order(starts)
