@@ -63,7 +63,7 @@ FAMILIES = {
     "against rollouts used twice": {"baseline": "reused", "conditions": [*CREDIT_ARMS]},
     "against random turns": {"baseline": "random_turns", "conditions": ["uncertain_turns"]},
 }
-RATES = (1, 2, 4)
+RATES = (1, 2, 4, 8)
 """Learning rates at the start, in multiples of the usual one."""
 
 RATE_SEEDS, MAIN_SEEDS = range(100, 102), range(8)
