@@ -53,6 +53,7 @@ from studies import csv_rows
 from studies.turns.declare_turns import GAMES
 
 FLAT, RANDOM, TRUE, HALF = "flat", "random turns", "true credit", "true credit, half the samples"
+EXACT = "true credit, its error taken off"
 
 STACKS: dict[str, Callable[[], list[CreditOperator]]] = {
     FLAT: lambda: [RLOO()],
@@ -122,9 +123,7 @@ class DensityProbe(CreditOperator, reads="advantages oracle turn", writes="advan
             vectors = compute_prompt_vectors(self.trainer, self.module, rollout, credit).double()
             ratios[name] = resample_signal_to_noise((vectors @ vectors.T).numpy(), counts)
             yield summarize_draws(name, "signal_to_noise", ratios[name])
-            with np.errstate(divide="ignore", invalid="ignore"):  # flat credit may have no signal in some draws
-                gain = np.sqrt(np.maximum(ratios[name], 0) / np.maximum(ratios[FLAT], 0))
-            yield summarize_draws(name, "gain", gain)
+            yield summarize_draws(name, "gain", find_gain(ratios[name], ratios[FLAT]))
             if name in truths:
                 continue
             yield summarize_draws(name, "agreement", compare_with_truth(rollout, credit, halves, counts, within=False))
@@ -133,6 +132,9 @@ class DensityProbe(CreditOperator, reads="advantages oracle turn", writes="advan
             yield summarize_draws(name, "agreement_within", within)
             if len(random) and name != RANDOM:
                 yield summarize_draws(name, "over_random", within - random)
+        exact = take_off_error(ratios[TRUE], ratios[HALF])
+        yield summarize_draws(EXACT, "signal_to_noise", exact)
+        yield summarize_draws(EXACT, "gain", find_gain(exact, ratios[FLAT]))
 
 
 def measure_true_halves(rollout: Rollout, samples: int) -> tuple[Tensor, Tensor]:
@@ -167,6 +169,37 @@ def resample_signal_to_noise(products: Floats, counts: Floats) -> Floats:
     signal = np.divide(pairs, numbers, out=np.zeros_like(pairs), where=numbers > 0)
     variance = counts @ squares / prompts - signal
     return np.divide(prompts * signal, variance, out=np.zeros_like(signal), where=variance > 0)
+
+
+def find_gain(ratios: Floats, flat_ratios: Floats) -> Floats:
+    """Return the root of the ratio of two signals to noise; not a finite number where flat credit has no signal.
+
+    Example:
+        >>> find_gain(np.array([0.5, -1.0]), np.array([2.0, 2.0])).tolist()
+        [0.5, 0.0]
+
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt(np.maximum(ratios, 0) / np.maximum(flat_ratios, 0))
+
+
+def take_off_error(ratios: Floats, half_ratios: Floats) -> Floats:
+    """Return the signal-to-noise that credit by endless continuations would have; not a number where it has no end.
+
+    The error of credit by M continuations adds noise in proportion to 1/M, and no signal.
+
+    Args:
+        ratios: Signal-to-noise by all continuations, shape ``(D,)``.
+        half_ratios: Signal-to-noise by half of them, shape ``(D,)``.
+
+    Example:
+        >>> take_off_error(np.array([0.5]), np.array([1 / 3])).tolist()  # noise of 1, and of 1 and 2 by the error
+        [1.0]
+
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        noise = 2 / ratios - 1 / half_ratios
+        return np.where((ratios > 0) & (half_ratios > 0) & (noise > 0), 1 / noise, np.nan)
 
 
 def compare_with_truth(
@@ -234,7 +267,7 @@ def measure_game(game: str, args: argparse.Namespace) -> None:
 def drop_unfinished_games(path: Path) -> set[str]:
     """Return the games that a file holds whole; rows of others are dropped."""
     rows = csv_rows.read_csv_rows(path) if path.exists() else []
-    finished = {row["game"] for row in rows if (row["credit"], row["quantity"]) == (HALF, "gain")}
+    finished = {row["game"] for row in rows if (row["credit"], row["quantity"]) == (EXACT, "gain")}
     path.unlink(missing_ok=True)
     if whole := [row for row in rows if row["game"] in finished]:
         csv_rows.append_csv_rows(path, whole)
