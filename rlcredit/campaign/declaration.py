@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from rlcredit.base.budget_kinds import BUDGET_KINDS
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
 from rlcredit.config.allowed_values import SEED_COUNT, validate_folder_name
@@ -52,15 +53,11 @@ _SETTING_SOURCES = {
 }
 """Keys of a declaration by the settings that a campaign makes from them."""
 
-_BUDGET_COUNTERS = {"decoded_tokens": "decoded", "backward_tokens": "backward"}
-"""Names in :class:`rlcredit.credit.token_counts.TokenCounts` of the exact counts that a budget may be declared in;
-floating-point operations could only be estimated."""
-
 _EXPECTED = "expected"
 """Type of the faults that name the value that was expected; what precedes the message is their key."""
 
 _STEPS_WORDS = "a number of optimizer steps, at least 1"
-_BUDGET_WORDS = f"{{{' | '.join(_BUDGET_COUNTERS)}: NUMBER, evaluations: NUMBER}} with one of the first"
+_BUDGET_WORDS = f"{{{' | '.join(BUDGET_KINDS)}: NUMBER, evaluations: NUMBER}} with one of these counts"
 
 _NEUTRAL_VALUES: dict[str, Any] = {
     "steps": None,
@@ -142,30 +139,31 @@ class DeclaredBudget:
     """Tokens after which every run ends, in place of a number of steps.
 
     Args:
-        decoded_tokens: Tokens decoded for training; this or ``backward_tokens`` is given.
+        decoded_tokens: Tokens decoded for training; one of the three is given.
         backward_tokens: Tokens of updates.
         evaluations: Number of evaluations after the first step, at equal shares of the budget.
+        rollout_tokens: Tokens decoded and read for training.
 
     """
 
     decoded_tokens: _Tokens = None
     backward_tokens: _Tokens = None
     evaluations: Annotated[_Count, _expect_value("a whole number, at least 1")] = 4
+    rollout_tokens: _Tokens = None
 
     def __post_init__(self) -> None:
         """Refuse a budget that is not in one count."""
-        if (self.decoded_tokens is None) == (self.backward_tokens is None):
+        if len(self._declared_kinds) != 1:
             raise PydanticCustomError("one_count", "One count is the budget.")
 
     @property
     def key(self) -> str:
         """Key under which the budget is declared."""
-        return "decoded_tokens" if self.decoded_tokens is not None else "backward_tokens"
+        return self._declared_kinds[0]
 
     @property
-    def counter(self) -> str:
-        """Name of the count that must reach the budget."""
-        return _BUDGET_COUNTERS[self.key]
+    def _declared_kinds(self) -> list[str]:
+        return [kind for kind in BUDGET_KINDS if getattr(self, kind) is not None]
 
     @property
     def tokens(self) -> int:
@@ -355,6 +353,8 @@ class CampaignDeclaration:
         conditions = {name: [drop_condition_folder(file) for file in files] for name, files in self.conditions.items()}
         plain = {**dataclasses.asdict(self), "conditions": conditions}
         plain.pop("folder")
+        if self.budget is not None and self.budget.rollout_tokens is None:
+            plain["budget"].pop("rollout_tokens")  # the hash of older declarations stays
         neutral = {name for name, value in _NEUTRAL_VALUES.items() if plain[name] == value}
         return json.loads(json.dumps({name: value for name, value in plain.items() if name not in neutral}))
 

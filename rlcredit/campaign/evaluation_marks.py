@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from rlcredit.base.budget_kinds import sum_budget_counts
 from rlcredit.campaign.declaration import DeclaredBudget
 
 Counts = Mapping[int, Mapping[str, int] | None]
 """Tokens by kind at every evaluated step; None where a run has not counted them."""
 
 
-def locate_marks(token_counts: Mapping[int, int], marks: Sequence[int]) -> dict[int, int]:
+def locate_marks(token_counts: Mapping[int, float], marks: Sequence[int]) -> dict[int, int]:
     """Return the first evaluated step at or over each mark; marks that were not reached are left out.
 
     Args:
@@ -34,4 +35,5 @@ def locate_evaluations(counts: Counts, budget: DeclaredBudget | None) -> dict[in
     """
     if budget is None:
         return {step: step for step in counts}
-    return locate_marks({step: tokens[budget.counter] for step, tokens in counts.items() if tokens}, budget.marks)
+    used = {step: sum_budget_counts(budget.key, tokens) for step, tokens in counts.items() if tokens}
+    return locate_marks(used, budget.marks)

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rlcredit.base.budget_kinds import sum_budget_counts
 from rlcredit.base.messages import format_duration
 from rlcredit.campaign.declaration import ALPHA, CampaignDeclaration
 from rlcredit.campaign.launchers.run_launcher import RunLauncher
@@ -93,7 +94,7 @@ def estimate_steps(declaration: CampaignDeclaration, timing: Seconds) -> int:
     if declaration.steps:
         return declaration.steps
     assert declaration.budget is not None
-    return math.ceil(declaration.end / max(timing[declaration.budget.counter], 1.0))
+    return math.ceil(declaration.end / max(sum_budget_counts(declaration.budget.key, timing), 1.0))
 
 
 def list_evaluations(declaration: CampaignDeclaration, resolution: ResolvedCondition) -> list[int]:

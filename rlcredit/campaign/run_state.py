@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlcredit.base.budget_kinds import sum_budget_counts
 from rlcredit.base.files import file_sha256
 from rlcredit.campaign.config_differences import hash_config, list_run_differences
 from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget
@@ -38,7 +39,7 @@ def can_continue_run(spec: RunSpec, evaluations: Sequence[int], budget: Declared
         return False
     step = checkpoint["global_step"]
     counts = checkpoint.get("token_counts") or {}
-    progress = counts.get(budget.counter, -1) if budget else step
+    progress = sum_budget_counts(budget.key, counts) if budget and counts else -1 if budget else step
     if progress < 0:
         return False
     evaluated_steps = locate_run_evaluations(spec, budget)

@@ -24,7 +24,9 @@ _EVALUATION_COUNT = 2
 """Before the first step and after the last."""
 
 Seconds = dict[str, float]
-_TIMINGS_SHAPE = {str: {"start": float, "step": float, "validation": float, "decoded": float, "backward": float}}
+_TIMINGS_SHAPE = {
+    str: {"start": float, "step": float, "validation": float, "decoded": float, "backward": float, "prefill?": float}
+}
 
 
 def measure_conditions(
@@ -106,7 +108,7 @@ def measure_run_seconds(
         "start": start,
         "step": status["step_seconds"],
         "validation": status["validation_seconds"] * mean_validation_batches(resolution),
-        **{kind: tokens[kind] / steps for kind in ("decoded", "backward")},
+        **{kind: tokens[kind] / steps for kind in ("decoded", "backward", "prefill")},
     }
 
 

@@ -1,10 +1,12 @@
 """A run that ends after so many tokens instead of so many steps."""
 
+from dataclasses import asdict
 from typing import Any, cast
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.base.budget_kinds import BUDGET_KINDS, sum_budget_counts
 from rlcredit.base.lightning_private import set_evaluation_interval
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import TokenCounts
@@ -28,31 +30,37 @@ def count_used_shares(tokens: int, budget: int, evaluations: int) -> int:
 class TokenBudget(Callback):
     """End the run with the first rollout at or over a number of tokens, evaluated and saved like the last step.
 
-    The numbers are ``tokens/decoded`` and ``tokens/backward``, exact counts over all processes; floating-point
-    operations could only be estimated. Set ``trainer.max_steps`` to -1, or to a limit that still holds. A scheduler in
-    ``model.scheduler`` is refused: it counts steps, whose number a budget leaves open. ``LinearRate`` counts tokens.
+    The numbers are ``tokens/decoded``, ``tokens/backward``, or ``tokens/decoded`` plus ``tokens/prefill``: exact
+    counts over all processes; floating-point operations could only be estimated. Set ``trainer.max_steps`` to -1, or to
+    a limit that still holds. A scheduler in ``model.scheduler`` is refused: it counts steps, whose number a budget
+    leaves open. ``LinearRate`` counts tokens.
 
     Args:
-        decoded_tokens: Tokens decoded for training, at least 1; give this or ``backward_tokens``.
+        decoded_tokens: Tokens decoded for training, at least 1; one of the three is given.
         backward_tokens: Tokens of updates, at least 1.
         evaluations: Number of evaluations after the first step, at equal shares of the budget, in place of those by
             ``trainer.val_check_interval``; an evaluation follows the first rollout at or over its share.
+        rollout_tokens: Tokens decoded and read for training, at least 1: what environments say is read, and so are
+            distinct prompts.
 
     """
 
     def __init__(
-        self, decoded_tokens: int | None = None, backward_tokens: int | None = None, evaluations: int | None = None
+        self,
+        decoded_tokens: int | None = None,
+        backward_tokens: int | None = None,
+        evaluations: int | None = None,
+        rollout_tokens: int | None = None,
     ) -> None:
-        budgets = [tokens for tokens in (decoded_tokens, backward_tokens) if tokens is not None]
-        if len(budgets) != 1 or budgets[0] < 1:
+        numbers = dict(zip(BUDGET_KINDS, (decoded_tokens, backward_tokens, rollout_tokens), strict=True))
+        budgets = {kind: number for kind, number in numbers.items() if number is not None}
+        if len(budgets) != 1 or min(budgets.values()) < 1:
             raise ValueError(
-                "TokenBudget expects decoded_tokens or backward_tokens, one of them and at least 1, got "
-                f"{decoded_tokens} and {backward_tokens}."
+                f"TokenBudget expects {', '.join(BUDGET_KINDS)}: one of them and at least 1, got {budgets or 'none'}."
             )
         if evaluations is not None and evaluations < 1:
             raise ValueError(f"TokenBudget expects evaluations >= 1, got {evaluations}.")
-        self.decoded_tokens = decoded_tokens
-        self.backward_tokens = backward_tokens
+        ((self.kind, self.budget),) = budgets.items()
         self.evaluations = evaluations
         self.counted = 0
         self.before = 0
@@ -71,8 +79,7 @@ class TokenBudget(Callback):
             )
         self.counted = self._read_count(counts)
         if self.counted >= self.budget:
-            kind = "decoded_tokens" if self.decoded_tokens else "backward_tokens"
-            advice = f"To go on, raise {kind} of TokenBudget."
+            advice = f"To go on, raise {self.kind} of TokenBudget."
             rank_zero_only(print)(f"the run is finished: all {self.budget:,} tokens are used. {advice}", flush=True)
         self._steer(trainer)
 
@@ -97,13 +104,8 @@ class TokenBudget(Callback):
         """Restore the count before the last rollout."""
         self.before = state_dict["before"]
 
-    @property
-    def budget(self) -> int:
-        """Tokens after which the run ends."""
-        return self.decoded_tokens or self.backward_tokens or 0
-
     def _read_count(self, counts: TokenCounts) -> int:
-        return counts.decoded if self.decoded_tokens else counts.backward
+        return int(sum_budget_counts(self.kind, asdict(counts)))
 
     def _steer(self, trainer: Trainer) -> None:
         """Set what Lightning reads after a step: whether to evaluate, and whether to stop."""

@@ -37,6 +37,12 @@ def curves(folder):
     return found
 
 
+def read_run_length(declaration):
+    """Return the steps or the tokens after which a run ends."""
+    budget = declaration.get("budget", {})
+    return next((tokens for kind, tokens in budget.items() if kind.endswith("_tokens")), declaration.get("steps"))
+
+
 def end(curve):
     return curve[max(curve)]
 
@@ -109,7 +115,7 @@ def test_comparisons_follow_from_the_values_of_the_runs(folder):
     seeds, rows = declaration["seeds"], read_csv_rows(folder / "comparisons.csv")
     summary = area if declaration.get("summary") == "area" else end
     lengths = {max(curve) for runs_of in runs.values() for curve in runs_of.values()}
-    assert lengths == {declaration["steps"] if "steps" in declaration else declaration["budget"]["decoded_tokens"]}
+    assert lengths == {read_run_length(declaration)}
     assert [bool(row["p_holm"]) for row in rows] == [int(row["pairs"]) == len(seeds) for row in rows]
     tested = [row for row in rows if row["p_holm"]]
     pairs = [[(runs[row["condition"]][seed], runs[row["baseline"]][seed]) for seed in seeds] for row in tested]

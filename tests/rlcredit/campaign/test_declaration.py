@@ -101,7 +101,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
         ),
         (
             {"steps": None, "budget": {"update_flops": 100}},
-            "budget: expected {decoded_tokens | backward_tokens: NUMBER, evaluations: NUMBER} with one of the first,",
+            "budget: expected {decoded_tokens | backward_tokens | rollout_tokens: NUMBER, evaluations: NUMBER}",
         ),
         ({"steps": None, "budget": {"evaluations": 2}}, "budget: expected {decoded_tokens | backward_tokens"),
         ({"steps": None, "budget": 100}, "budget: expected {decoded_tokens | backward_tokens"),
@@ -225,6 +225,9 @@ def test_a_budget_stands_in_the_place_of_steps_and_leaves_other_declarations_as_
     assert (declared.steps, declared.end, declared.budget.marks) == (None, 1000, [0, 334, 667, 1000])
     assert CampaignDeclaration.from_json(declared.to_json()).budget == declared.budget
     assert "steps" not in declared.to_json()
+    assert declared.to_json()["budget"] == {"decoded_tokens": 1000, "backward_tokens": None, "evaluations": 3}
+    both = parse_declaration({**plain, "budget": {"rollout_tokens": 1000}})
+    assert CampaignDeclaration.from_json(both.to_json()).budget == both.budget
     assert "budget" not in parse_declaration(SMOKE).to_json()
     (spec, *_) = list_run_specs(declared, Path("campaigns"))
     assert build_fit_arguments(spec, declared, 2, Path("settings.yaml"))[-3:-1] == [

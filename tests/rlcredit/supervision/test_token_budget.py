@@ -49,6 +49,12 @@ def test_tokens_of_updates_are_a_budget_too(fit):
     assert len(run.history) == first_at(learnt, learnt[1] + 1) == 3
 
 
+def test_tokens_that_are_decoded_and_read_are_a_budget_too(fit):
+    used = [step["tokens/decoded"] + step["tokens/prefill"] for step in fit(steps=4).history]
+    run = fit(steps=-1, max_epochs=-1, stack=[GRPO(), TokenBudget(rollout_tokens=int(used[1]) + 1)])
+    assert len(run.history) == 3
+
+
 @pytest.mark.slow
 def test_evaluations_lie_at_equal_shares_of_the_budget(fit):
     plain, seen = decoded(fit(steps=8)), Evaluations()

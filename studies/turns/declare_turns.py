@@ -1,0 +1,143 @@
+"""Declare the comparisons of credit between turns: rates on two seeds, then the comparison on eight others.
+
+python -m studies.turns.declare_turns rates    # before any run
+python -m studies.turns.declare_turns main     # once studies/turns/results has the reports of all campaigns of rates
+
+In every game each arm has the rate with the largest mean area over both seeds of its campaign of rates, of equal ones
+the lower. Nothing else is chosen: games, arms, budgets and comparisons stand here before the first run.
+"""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+from rlcredit.base.files import write_atomically
+from studies.critics.declare_rounds import Setting, choose_setting, name_condition, read_areas
+from studies.numbers import STUDIES
+
+
+class Game(NamedTuple):
+    """Hold where credit is compared.
+
+    Args:
+        task: Configuration of the task, and name of the policy.
+        environment: Environment in call form.
+        tokens: Tokens that a run decodes and reads.
+
+    """
+
+    task: str
+    environment: str
+    tokens: int
+
+
+GAMES = {
+    "corridor_1": Game("corridor", "Corridor(rho=1, length=16)", 100_000),
+    "corridor_4th": Game("corridor", "Corridor(rho=0.25, length=16)", 100_000),
+    "corridor_16th": Game("corridor", "Corridor(rho=0.0625, length=16)", 100_000),
+    "bisection": Game("bisection", "Bisection(numbers=63, turns=6)", 80_000),
+    "running_sum": Game("running_sum", "RunningSum(terms=8)", 72_000),
+}
+"""Games by the ends of the names of their campaigns."""
+
+ARMS = {
+    "flat": "baselines/rloo.yaml",
+    "reused": "losses/grpo_reused.yaml",
+    "gigpo": "turns/gigpo.yaml",
+    "state_values": "turns/state_values.yaml",
+    "turn_returns_095": "turns/turn_returns_095.yaml",
+    "turn_ppo": "turns/turn_ppo.yaml",
+    "uncertain_turns": "turns/uncertain_turns.yaml",
+    "last_turn": "turns/last_turn.yaml",
+    "random_turns": "turns/random_turns.yaml",
+}
+"""Condition of every arm; the games reward the last turn alone, so that MTGRPO and ScoreGains have nothing to add."""
+
+CREDIT_ARMS = ("gigpo", "state_values", "turn_returns_095", "turn_ppo", "uncertain_turns")
+"""Arms that give credit to turns and are no controls."""
+
+FAMILIES = {
+    "against flat credit": {"baseline": "flat", "conditions": [*ARMS][1:]},
+    "against rollouts used twice": {"baseline": "reused", "conditions": [*CREDIT_ARMS]},
+    "against random turns": {"baseline": "random_turns", "conditions": ["uncertain_turns"]},
+}
+RATES = (1, 2, 4, 8)
+"""Learning rates at the start, in multiples of the usual one."""
+
+RATE_SEEDS, MAIN_SEEDS = range(100, 102), range(8)
+
+
+def name_files(arm: str, factor: float) -> list[str]:
+    """Return the files of an arm with a rate."""
+    return [f"configs/conditions/{ARMS[arm]}", "configs/rates/falling.yaml", f"configs/rates/x{factor:g}.yaml"]
+
+
+def declare_comparison(game: str, conditions: Mapping[str, list[str]], **more: Any) -> dict[str, Any]:
+    """Return the declaration of a campaign in a game."""
+    task, environment, tokens = GAMES[game]
+    return {
+        "configs": ["configs/turns.yaml", f"configs/tasks/{task}.yaml"],
+        "conditions": dict(conditions),
+        **more,
+        "budget": {"rollout_tokens": tokens, "evaluations": 8},
+        "primary": "val/pass_at_1",
+        "summary": "area",
+        "effect": 0.02,
+        "held_out": {"draws": "by_seed"},
+        "settings": {
+            "checkpoint.every_n_train_steps": 1000,
+            "data.init_args.environment": environment,
+            "data.init_args.prompts_per_step": 4,
+            "data.init_args.validation_size": 128,
+            "model.policy.path": f"organisms/{task}",
+            "model.sampling.completions": 8,
+            "model.validation.completions": 2,
+            "model.pass_k": 2,
+        },
+    }
+
+
+def declare_rates(game: str) -> dict[str, Any]:
+    """Return the campaign that tries the rates of all arms in a game."""
+    conditions = {name_condition(arm, Setting(0, rate)): name_files(arm, rate) for arm in ARMS for rate in RATES}
+    plan = declare_comparison(game, conditions, baseline="flat_x2", seeds=[*RATE_SEEDS], exploratory=True)
+    return {"name": f"turns_rates_{game}", **plan}
+
+
+def declare_main(game: str, factors: Mapping[str, float]) -> dict[str, Any]:
+    """Return the comparison in a game, each arm at the rate that was chosen for it."""
+    conditions = {arm: name_files(arm, factors[arm]) for arm in ARMS}
+    plan = declare_comparison(game, conditions, baseline="flat", families=FAMILIES, seeds=[*MAIN_SEEDS])
+    return {"name": f"turns_{game}", **plan}
+
+
+def choose_factors(game: str) -> dict[str, float]:
+    """Return the rate of every arm by the results of the game's campaign of rates."""
+    return {arm: choose_setting(settings).factor for arm, settings in read_areas([f"turns_rates_{game}"]).items()}
+
+
+def write_declaration(plan: Mapping[str, Any], title: str) -> None:
+    """Write a declaration with its command."""
+    path = STUDIES / "turns" / "campaigns" / f"{plan['name']}.yaml"
+    head = f"# {title}  rlcredit campaign {path.relative_to(STUDIES.parent)}\n"
+    how = "# Written by studies/turns/declare_turns.py.\n"
+    write_atomically(path, head + how + yaml.safe_dump(dict(plan), sort_keys=False, width=160))
+
+
+def main() -> None:
+    """Write the declarations of one part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["rates", "main"])
+    part = parser.parse_args().part
+    for game in GAMES:
+        if part == "rates":
+            write_declaration(declare_rates(game), "Learning rates of credit between turns, on two seeds.")
+        else:
+            title = "Credit between turns at equal tokens, decoded and read, each arm at its best rate."
+            write_declaration(declare_main(game, choose_factors(game)), title)
+
+
+if __name__ == "__main__":
+    main()

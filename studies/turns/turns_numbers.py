@@ -1,0 +1,149 @@
+"""Numbers of the study of credit between turns; a table whose results are missing says so."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rlcredit.pages.number_formats import format_p_value
+from rlcredit.pages.tables import Table
+from studies.critics.declare_rounds import read_areas, render_area_table
+from studies.lead_tables import compare_campaign, format_lead, measure_leads, pair_campaign_values, render_lead_table
+from studies.numbers import STUDIES, Estimate, Rows, format_estimate, read_results
+from studies.turns.declare_turns import ARMS, GAMES, MAIN_SEEDS, RATE_SEEDS, RATES
+
+NOT_RUN = "*Not run.*"
+
+DENSITIES = {"corridor_1": 1.0, "corridor_4th": 0.25, "corridor_16th": 0.0625}
+"""Share of turns that matter, by game."""
+
+Z_95 = 1.96
+"""Standard errors from the mean to an end of an interval of 95 %."""
+
+
+def has_results(name: str) -> bool:
+    """Whether the study has a file of results."""
+    return (STUDIES / "turns" / "results" / f"{name}.csv").is_file()
+
+
+def render_if_run(name: str, render: Callable[[], str]) -> str:
+    """Return a table, or that its results are missing."""
+    return render() if has_results(name) else NOT_RUN
+
+
+def read_estimate(row: Mapping[str, str]) -> Estimate:
+    """Return the estimate in a row of the measurement; of NaN where it could not be told."""
+    return Estimate(float(row["estimate"]), float(row["low"]), float(row["high"]))
+
+
+def format_cell(estimate: Estimate) -> str:
+    """Return an estimate with its interval, or that there is none.
+
+    Example:
+        >>> format_cell(Estimate(1.5, 1.0, 2.25)), format_cell(Estimate(float("nan"), 0.0, 1.0))
+        ('1.50 (1.00 to 2.25)', 'no signal')
+
+    """
+    is_known = np.isfinite([estimate.mean, estimate.low, estimate.high]).all()
+    return format_estimate(estimate, 2) if is_known else "no signal"
+
+
+def tabulate_quantity(rows: Rows, quantity: str) -> str:
+    """Return a table of one quantity: a line for each credit, a column for each game."""
+    values = {
+        (row["credit"], row["game"]): format_cell(read_estimate(row)) for row in rows if row["quantity"] == quantity
+    }
+    games = [game for game in GAMES if game in {game for _, game in values}]
+    credits = dict.fromkeys(credit for credit, _ in values)
+    lines = [[credit, *(values.get((credit, game), "") for game in games)] for credit in credits]
+    return Table(["credit", *games], lines).to_markdown()
+
+
+def fit_slope(gains: Mapping[float, Estimate]) -> Estimate:
+    """Return the slope of the logarithm of a gain over that of rho, by least squares with the weights of its intervals.
+
+    Args:
+        gains: Gain by rho; of NaN and zero where it could not be told.
+
+    Example:
+        >>> fit_slope({rho: Estimate(rho**-0.5, 0.8 * rho**-0.5, 1.25 * rho**-0.5) for rho in (1, 0.25, 0.0625)}).mean
+        -0.5
+
+    """
+    ends = np.array([(gain.mean, gain.low, gain.high) for gain in gains.values()])
+    if len(ends) < len(DENSITIES) or not (np.isfinite(ends).all() and (ends > 0).all()):
+        return Estimate(np.nan, np.nan, np.nan)
+    places, logs = np.log([*gains]), np.log(ends)
+    weights = (2 * Z_95 / (logs[:, 2] - logs[:, 1])) ** 2
+    distances = places - np.average(places, weights=weights)
+    spread = (weights * distances**2).sum()
+    slope, error = (weights * distances * logs[:, 0]).sum() / spread, spread**-0.5
+    return Estimate(round(float(slope), 12), float(slope - Z_95 * error), float(slope + Z_95 * error))
+
+
+def tabulate_slopes(rows: Rows) -> str:
+    """Return the slope of the gain of every credit but the flat one, whose gain is one."""
+    gains: dict[str, dict[float, Estimate]] = {}
+    for row in rows:
+        if row["quantity"] == "gain" and row["game"] in DENSITIES and row["credit"] != "flat":
+            gains.setdefault(row["credit"], {})[DENSITIES[row["game"]]] = read_estimate(row)
+    lines = [[credit, format_cell(fit_slope(points))] for credit, points in gains.items()]
+    return Table(["credit", "slope"], lines).to_markdown()
+
+
+def render_density(name: str) -> dict[str, str]:
+    """Return the tables of one measurement, by quantity."""
+    quantities = ("signal_to_noise", "gain", "agreement", "agreement_within", "over_random")
+    tables = {
+        quantity: render_if_run(name, lambda part=quantity: tabulate_quantity(read_results(name), part))
+        for quantity in quantities
+    }
+    return {**tables, "slopes": render_if_run(name, lambda: tabulate_slopes(read_results(name)))}
+
+
+def tabulate_pooled_leads(campaigns: Sequence[str]) -> str:
+    """Return the leads over all games together, a pair for each game and seed, corrected over all comparisons."""
+    keys = [(one.row["baseline"], one.row["condition"]) for one in compare_campaign(campaigns[0])]
+    pairs = list(zip(*(pair_campaign_values(campaign) for campaign in campaigns), strict=True))
+    fallen = [any(pair.collapsed for pair in games) for games in pairs]
+    ends, areas = (
+        measure_leads([np.concatenate([getattr(pair, measure) for pair in games]) for games in pairs], fallen)
+        for measure in ("ends", "areas")
+    )
+    lines = []
+    for (baseline, condition), *leads in zip(keys, ends, areas, strict=True):
+        cells = [(format_lead(lead.estimate), format_p_value(lead.p)) for lead in leads]
+        lines.append([condition, baseline, *cells[0], *cells[1]])
+    return Table(["condition", "against", "lead at the end", "p", "lead by area", "p"], lines).to_markdown()
+
+
+def tabulate_games() -> str:
+    """Return where credit is compared, and the tokens of a run."""
+    lines = [[f"`turns_{name}`", f"`{game.environment}`", f"{game.tokens:,}"] for name, game in GAMES.items()]
+    return Table(["campaign", "environment", "tokens of a run"], lines).to_markdown()
+
+
+def collect_numbers() -> dict[str, Any]:
+    """Return the numbers and tables of the page."""
+    mains, rates = ({game: f"{prefix}_{game}" for game in GAMES} for prefix in ("turns", "turns_rates"))
+    are_run = all(has_results(f"{campaign}/comparisons") for campaign in mains.values())
+    return {
+        "table_of_games": tabulate_games(),
+        "arms": len(ARMS),
+        "rates_tried": len(RATES),
+        "rate_seeds": list(RATE_SEEDS),
+        "pairs": len(MAIN_SEEDS),
+        "rate_runs": len(GAMES) * len(ARMS) * len(RATES) * len(RATE_SEEDS),
+        "main_runs": len(GAMES) * len(ARMS) * len(MAIN_SEEDS),
+        "declared": render_density("density"),
+        "pilot": render_density("density_pilot"),
+        "leads": {
+            campaign: render_if_run(f"{campaign}/comparisons", lambda name=campaign: render_lead_table(name))
+            for campaign in mains.values()
+        },
+        "pooled": tabulate_pooled_leads([*mains.values()]) if are_run else NOT_RUN,
+        "rates": {
+            campaign: render_if_run(f"{campaign}/runs", lambda name=campaign: render_area_table(read_areas([name])))
+            for campaign in rates.values()
+        },
+    }
