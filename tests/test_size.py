@@ -6,9 +6,9 @@ from pathlib import Path
 
 LINE_BUDGETS = {
     "rlcredit": 204,  # `__init__` and `__main__`
-    "rlcredit/base": 1053,  # files, exit statuses, messages, the style of pictures
+    "rlcredit/base": 1075,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1376,  # the stacks in other trainers
-    "rlcredit/campaign": 3581,  # declared sets of runs, started and resumed
+    "rlcredit/campaign": 3587,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4088,  # report cards of operators
     "rlcredit/cli": 3801,  # the command line
     "rlcredit/config": 2345,  # what people write, read and checked
@@ -27,7 +27,7 @@ LINE_BUDGETS = {
     "rlcredit/report": 1770,  # reports of campaigns
     "rlcredit/run_folder": 445,  # the folder of a run
     "rlcredit/statistics": 1421,  # statistics on plain numbers
-    "rlcredit/supervision": 874,  # what watches a run
+    "rlcredit/supervision": 876,  # what watches a run
     "rlcredit/tasks": 3208,  # questions and answers
     "rlcredit/training": 3742,  # the training step
     "rlcredit/verification": 6754,  # judges of answers, in processes of their own
@@ -39,15 +39,15 @@ LINE_BUDGETS = {
     "tests/callbacks": 5691,  # one file for each operator and probe
     "tests/contracts": 3183,  # what holds for all operators, names, pages
     "tests/docs": 493,  # commands and sentences of the pages
-    "tests/rlcredit": 33632,  # mirror of `rlcredit`
+    "tests/rlcredit": 33641,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
 
-FILE_BUDGET = 548
+FILE_BUDGET = 549
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 57525
+WORD_BUDGET = 57531
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]
