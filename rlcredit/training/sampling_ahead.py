@@ -109,7 +109,7 @@ class SamplingAhead:
                 request.episodes.episodes = answers.asked.episodes.episodes
         else:
             with _act_with(policy, factors):
-                samples, seconds = _time_wait(self._start(policy, request, sampling, seed, step))
+                samples, seconds = _time_wait(self._start_answers(policy, request, sampling, seed, step))
         # The weights of this rollout are kept until it has been used: a checkpoint may still send the run back to it.
         self._adapters = {step + self.stride: present, **({} if drawing is None else {step: drawing})}
         self._begin_next(policy, sampling, seed, step + self.stride)
@@ -119,9 +119,9 @@ class SamplingAhead:
         """Have the rollout of a step decoded in the background, unless the run ends before it."""
         prompts = self.read_prompts(step)
         if prompts is not None:
-            self._answers = AnswersAhead(step, prompts, self._start(policy, prompts, sampling, seed, step))
+            self._answers = AnswersAhead(step, prompts, self._start_answers(policy, prompts, sampling, seed, step))
 
-    def _start(
+    def _start_answers(
         self, policy: Policy, prompts: AskedPrompts, sampling: Sampling, seed: int, step: int
     ) -> Callable[[], Samples]:
         """Begin to answer prompts; return the function that waits for it."""
