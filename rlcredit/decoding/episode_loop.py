@@ -56,7 +56,7 @@ class SingleTurns:
 
     """
 
-    is_slow = True
+    is_slow = False
     turn_tokens = None
     turn_ends: Sequence[str] = ()
 
@@ -114,10 +114,7 @@ class EpisodeRows:
                 tokens[place] = self.pending[row].popleft()
                 self.turn[row].append(-1)
                 continue
-            turn_tokens = self.turn_tokens[row]
-            turn_tokens.append(tokens[place])
-            self.turn[row].append(self.turn_counts[row])
-            if self.taker.has_ended(turn_tokens):
+            if self._take_token(row, tokens[place]):
                 finished_rows.append(row)
             elif len(self.turn[row]) == self.limits[row]:
                 self.close_row(row, is_cut=True)
@@ -127,13 +124,17 @@ class EpisodeRows:
 
     def take_turn(self, row: int, tokens: Sequence[int]) -> tuple[int, bool]:
         """Take a turn, up to its end; return its number of tokens, and whether it is to be answered."""
-        for number in range(1, len(tokens) + 1):
-            self.turn[row].append(self.turn_counts[row])
-            if self.taker.has_ended(tokens[:number]):
-                self.turn_tokens[row] = list(tokens[:number])
+        for number, token in enumerate(tokens, start=1):
+            if self._take_token(row, token):
                 return number, True
         self.close_row(row, is_cut=True)
         return len(tokens), False
+
+    def _take_token(self, row: int, token: int) -> bool:
+        """Take the next token of a row's turn; return whether it is the last."""
+        self.turn_tokens[row].append(token)
+        self.turn[row].append(self.turn_counts[row])
+        return self.taker.has_ended(self.turn_tokens[row])
 
     def read_pending(self, row: int) -> list[int]:
         """Return the tokens that an environment has said in a row, which are read at once."""

@@ -116,11 +116,8 @@ class VLLMServer(Engine):
         """
         if self._answering is not None:
             self._answering.wait_until_ended()
-        group, stops, taker = (
-            sampling.completions,
-            policy.stop_ids.tolist(),
-            episodes or end_turns_with(policy.stop_ids),
-        )
+        group, stops = sampling.completions, policy.stop_ids.tolist()
+        taker = episodes or end_turns_with(policy.stop_ids)
         common = {**make_sampling_settings(sampling, stops, taker.turn_ends), "return_token_ids": True}
         vocabulary = policy.lm.get_input_embeddings().num_embeddings
         shape = make_completion_shape(sampling.max_tokens, vocabulary, stops, taker.turn_ends)
