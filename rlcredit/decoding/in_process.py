@@ -106,12 +106,17 @@ class InProcessEngine(Decoder):
         """
         if taker.is_slow:
             return super().continue_episodes(policy, prompt_ids, noise, context_numbers, temperature, taker, limits)
-        episodes = EpisodeRows(taker, [noise.shape[1]] * len(noise) if limits is None else limits.tolist())
-        return self._decode_episodes(
-            policy, prompt_ids, noise, context_numbers, temperature, episodes, token_filter, keeps_hidden
-        )
+        device, shape = prompt_ids.device, (noise.shape[0], noise.shape[1])
+        noise, storage = noise.to(device), DrawnTokens(shape, device, keeps_hidden)
+        episodes = EpisodeRows(taker, [shape[1]] * shape[0] if limits is None else limits.tolist())
+        draw = TokenSampler(policy.head, temperature, policy.stop_ids, token_filter)
+        with self._read_with(policy) as reader:
+            for part in self._split_rows(policy, prompt_ids, shape):
+                decode_episodes(
+                    reader, draw, prompt_ids, context_numbers[part], noise[part], episodes, storage, part.start
+                )
+        return storage.to_episodes(episodes.list_turns().to(device), torch.tensor(episodes.is_cut, device=device))
 
-    @torch.no_grad()
     def draw_turns(
         self,
         policy: Policy,
@@ -123,31 +128,8 @@ class InProcessEngine(Decoder):
         taker: TurnTaker,
     ) -> Samples:
         """Draw a turn behind each context, up to its end; arguments as in :meth:`decode`."""
-        episodes = EpisodeRows(SingleTurns(taker.has_ended), limits.tolist())
-        return self._decode_episodes(policy, contexts, noise, context_numbers, temperature, episodes)
-
-    def _decode_episodes(
-        self,
-        policy: Policy,
-        prompt_ids: Tensor,
-        noise: Tensor,
-        context_numbers: Tensor,
-        temperature: float,
-        episodes: EpisodeRows,
-        token_filter: TokenFilter | None = None,
-        keeps_hidden: bool = False,
-    ) -> Samples:
-        """Play the rows of some episodes until the last has ended; arguments as in :meth:`continue_episodes`."""
-        shape, noise = (noise.shape[0], noise.shape[1]), noise.to(prompt_ids.device)
-        storage = DrawnTokens(shape, prompt_ids.device, keeps_hidden)
-        draw = TokenSampler(policy.head, temperature, policy.stop_ids, token_filter)
-        with self._read_with(policy) as reader:
-            for part in self._split_rows(policy, prompt_ids, shape):
-                decode_episodes(
-                    reader, draw, prompt_ids, context_numbers[part], noise[part], episodes, storage, part.start
-                )
-        device = prompt_ids.device
-        return storage.to_episodes(episodes.list_turns().to(device), torch.tensor(episodes.is_cut, device=device))
+        single_turns = SingleTurns(taker.has_ended)
+        return self.continue_episodes(policy, contexts, noise, context_numbers, temperature, single_turns, limits)
 
     @contextlib.contextmanager
     def _read_with(self, policy: Policy) -> Iterator[DecodingForward]:
