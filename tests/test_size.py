@@ -12,8 +12,8 @@ LINE_BUDGETS = {
     "rlcredit/cards": 4088,  # report cards of operators
     "rlcredit/cli": 3801,  # the command line
     "rlcredit/config": 2345,  # what people write, read and checked
-    "rlcredit/credit": 2783,  # the rollout, the operator, the checks of a stack
-    "rlcredit/decoding": 2806,  # engines that answer prompts
+    "rlcredit/credit": 2831,  # the rollout, the operator, the checks of a stack
+    "rlcredit/decoding": 2786,  # engines that answer prompts
     "rlcredit/episodes": 1354,  # environments that answer a policy turn by turn
     "rlcredit/evaluation": 1745,  # policies compared on held-out questions
     "rlcredit/formulas": 2708,  # pure formulas on tensors
@@ -31,7 +31,7 @@ LINE_BUDGETS = {
     "rlcredit/tasks": 3208,  # questions and answers
     "rlcredit/training": 3742,  # the training step
     "rlcredit/verification": 6754,  # judges of answers, in processes of their own
-    "callbacks": 5935,  # operators and probes
+    "callbacks": 5884,  # operators and probes
     "scripts": 2815,  # what developers of rlcredit run
     "tests": 1044,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
@@ -44,7 +44,7 @@ LINE_BUDGETS = {
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
 
-FILE_BUDGET = 549
+FILE_BUDGET = 550
 """Python files of the product: rlcredit, callbacks and scripts."""
 
 WORD_BUDGET = 57531

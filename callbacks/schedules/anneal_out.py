@@ -1,16 +1,12 @@
 """Annealing out: another operator acts in full, then less and less, then not at all."""
 
-from typing import TYPE_CHECKING, Any
-
 from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.operator_wrapper import OperatorWrapper
 from rlcredit.credit.rollout import MEANINGFUL_FIELDS, NO_NUMBERS, Rollout
 from rlcredit.formulas.ramps import linear_ramp
 
-if TYPE_CHECKING:
-    from lightning.pytorch import LightningModule, Trainer
 
-
-class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", state="operator_state"):
+class AnnealOut(OperatorWrapper, reads="advantages step", writes="advantages"):
     r"""Let an operator act in full up to a step, mix what it writes with what stood before, and then leave it out.
 
     .. math:: x' = x + (1 - \lambda(t))\, (f(x) - x)
@@ -30,7 +26,7 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
     """
 
     def __init__(self, operator: CreditOperator, delay: int = 0, steps: int = 50) -> None:
-        super().__init__()
+        super().__init__(operator)
         if delay < 0 or steps < 1:
             raise ValueError(f"AnnealOut expects delay >= 0 and steps >= 1, got {delay} and {steps}.")
         if not operator.writes or operator.writes & NO_NUMBERS:
@@ -39,31 +35,8 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
                 f"AnnealOut cannot mix what {type(operator).__name__} writes, {fields}. List it by itself, and anneal "
                 "out an operator that writes numbers, such as SEPA or HICRA."
             )
-        self.operator, self.delay, self.steps = operator, delay, steps
+        self.delay, self.steps, self.writes = delay, steps, operator.writes
         self.reads = operator.reads | (operator.writes & MEANINGFUL_FIELDS) | {"step"}
-        self.writes, self.costly, self.rewards = operator.writes, operator.costly, operator.rewards
-        self.state = ("operator_state",) if operator.state else ()
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Arguments, the operator by its own, as a checkpoint stores them."""
-        inner = (type(self.operator).__name__, self.operator.arguments)
-        return {"operator": inner, "delay": self.delay, "steps": self.steps}
-
-    @property
-    def operator_state(self) -> dict[str, Any]:
-        """What the operator cannot recompute."""
-        return {name: getattr(self.operator, name) for name in self.operator.state}
-
-    @operator_state.setter
-    def operator_state(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self.operator, name, value)
-
-    def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
-        """Let the operator learn of the run what it needs."""
-        super().setup(trainer, pl_module, stage)
-        self.operator.setup(trainer, pl_module, stage)
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Run the operator and mix; log its metrics, and the strength, zero once it is left out."""
@@ -71,8 +44,7 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
         if strength == 0:
             return {"strength": strength}
         old_fields = {name: getattr(rollout, name) for name in self.writes & self.reads}
-        self.operator.label, self.operator.run_seed = self.label, self.run_seed
-        metrics = self.operator.assign(rollout)
+        metrics = self.run_operator(rollout)
         for name in self.writes if strength < 1 else ():
             old = old_fields.get(name, 0.0)
             setattr(rollout, name, old + strength * (getattr(rollout, name) - old))

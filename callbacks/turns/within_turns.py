@@ -1,10 +1,9 @@
 """Within turns: a token operator says where in a turn credit lies, and leaves how much the turn has."""
 
-from typing import Any
-
 from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.operator_wrapper import OperatorWrapper
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.groups import ROUNDING_ERROR
 from rlcredit.formulas.masked import masked_mean
@@ -37,7 +36,7 @@ def within_turn_credit(credit: Tensor, old_credit: Tensor, turn: Tensor) -> Tens
     return (credit * token_scales).where(token_scales > 0, old_credit)
 
 
-class WithinTurns(CreditOperator, reads="advantages turn", writes="advantages", state="operator_state"):
+class WithinTurns(OperatorWrapper, reads="advantages turn", writes="advantages"):
     """Let an operator move credit inside each turn, and none between turns, by :func:`within_turn_credit`.
 
     ``[TurnReturns, WithinTurns(operator=GTPO())]`` reads: how much a turn has, and where in it. It reads what the
@@ -50,38 +49,16 @@ class WithinTurns(CreditOperator, reads="advantages turn", writes="advantages", 
     """
 
     def __init__(self, operator: CreditOperator) -> None:
-        super().__init__()
+        super().__init__(operator)
         if operator.writes != {"advantages"} or "advantages" not in operator.reads:
             name = type(operator).__name__
             raise ValueError(f"WithinTurns expects an operator that edits advantages alone, got {name}. List it alone.")
-        self.operator = operator
-        self.reads, self.costly, self.rewards = operator.reads | {"turn"}, operator.costly, operator.rewards
-        self.state = ("operator_state",) if operator.state else ()
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The operator by its own arguments, as a checkpoint stores them."""
-        return {"operator": (type(self.operator).__name__, self.operator.arguments)}
-
-    @property
-    def operator_state(self) -> dict[str, Any]:
-        """What the operator cannot recompute."""
-        return {name: getattr(self.operator, name) for name in self.operator.state}
-
-    @operator_state.setter
-    def operator_state(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self.operator, name, value)
-
-    def setup(self, *args: Any, **kwargs: Any) -> None:
-        """Let the operator learn of the run what it needs."""
-        self.operator.setup(*args, **kwargs)
+        self.reads = operator.reads | {"turn"}
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Run the operator and scale; log its metrics, and the share of tokens whose credit has changed."""
         old_credit = rollout.advantages
-        self.operator.label, self.operator.run_seed = self.label, self.run_seed
-        metrics = self.operator.assign(rollout)
+        metrics = self.run_operator(rollout)
         rollout.advantages = within_turn_credit(rollout.advantages, old_credit, rollout.turn)
         changes = rollout.advantages != old_credit
         return {**metrics, "changed_fraction": masked_mean(changes.float(), rollout.mask)}
