@@ -39,9 +39,9 @@ def can_continue_run(spec: RunSpec, evaluations: Sequence[int], budget: Declared
         return False
     step = checkpoint["global_step"]
     counts = checkpoint.get("token_counts") or {}
-    progress = sum_budget_counts(budget.key, counts) if budget and counts else -1 if budget else step
-    if progress < 0:
+    if budget is not None and not counts:
         return False
+    progress = step if budget is None else sum_budget_counts(budget.key, counts)
     evaluated_steps = locate_run_evaluations(spec, budget)
     due = [mark for mark in evaluations if mark <= progress]
     missing = [mark for mark in due if evaluated_steps.get(mark, step + 1) > step]
