@@ -44,7 +44,7 @@ def describe_episodes(module: PolicyModule, task: Task, call: str) -> Iterator[s
 def _describe_place(environment: Environment) -> str:
     if environment.locked:
         return "in locked processes"
-    if environment.slow:
+    if environment.is_awaited:
         return "in this process, slow: rows wait for each other, and all are awaited together"
     return "in this process"
 

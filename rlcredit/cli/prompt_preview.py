@@ -40,8 +40,8 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
     yield f"first prompt, {len(ids)} tokens, special ones: {names}"
     yield from (f"  | {line}" for line in decode_prompt(tokenizer, ids).split("\n"))
     yield ""
-    if task.environment is not None:
-        yield from preview_exchange(task.environment, example)
+    if task.prototype is not None:
+        yield from preview_exchange(task.prototype, example)
         return
     yield "how answers to it are judged"
     answers = list(dict.fromkeys([*make_example_answers(task, example), NO_ANSWER]))

@@ -1,6 +1,7 @@
 """The interface of an environment: text in, text out, turn by turn."""
 
 import copy
+import inspect
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ class Environment:
 
         """
         raise NotImplementedError
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether rows wait for each other's answers: it is slow, or answers asynchronously."""
+        return self.slow or inspect.iscoroutinefunction(self.step)
 
     def copy(self) -> "Environment":
         """Return an environment in the same state, which goes its own way."""

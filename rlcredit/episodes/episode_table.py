@@ -115,7 +115,7 @@ class EpisodeTable:
     ) -> None:
         self.name, self.format, self.limits = type(environment).__name__, turn_format, limits
         self.is_graded, self.tools = environment.is_graded, environment.tools
-        self.is_slow = environment.slow or inspect.iscoroutinefunction(environment.step)
+        self.is_slow = environment.is_awaited
         self.episodes = [open_episode(environment, example) for example in examples]
 
     @property

@@ -58,8 +58,8 @@ class Episodes(Task):
             ValueError: the environment does not begin.
 
         """
-        assert self.environment is not None
-        episode = open_episode(self.environment, Example("", "", {"seed": seed}))
+        assert self.prototype is not None
+        episode = open_episode(self.prototype, Example("", "", {"seed": seed}))
         if episode.fault or not episode.opening:
             fault = episode.fault or f"{type(self.environment).__name__}.reset returned no text"
             raise ValueError(f"data.environment: {fault}. Episodes begin with what reset returns.")

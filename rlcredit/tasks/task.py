@@ -178,7 +178,9 @@ class Task(LightningDataModule):
         require_positive("data.max_turns", max_turns)
         require_positive("data.turn_tokens", 1 if turn_tokens is None else turn_tokens)
         self.turn_limits = TurnLimits(max_turns, turn_tokens)
-        self.environment = environment and lock_environment(environment, unsafe_scorers, verify_budget)
+        self.environment = environment
+        # What episodes get copies of, where the class says that they run.
+        self.prototype = environment and lock_environment(environment, unsafe_scorers, verify_budget)
         require_positive("data.prompts_per_step", prompts_per_step)
         require_positive("data.validation_batch", validation_batch)
         if validation_size or not held_out:
@@ -266,10 +268,10 @@ class Task(LightningDataModule):
 
     def open_episodes(self, policy: Policy, examples: Sequence[Example]) -> EpisodeTable | None:
         """Return an episode for each of some examples, begun; None where questions are answered once."""
-        if self.environment is None:
+        if self.prototype is None:
             return None
         return EpisodeTable(
-            self.environment, examples, choose_turn_format(policy, self.environment.tools), self.turn_limits
+            self.prototype, examples, choose_turn_format(policy, self.prototype.tools), self.turn_limits
         )
 
     def score_episodes(self, table: EpisodeTable, examples: Sequence[Example]) -> Scores:
@@ -296,8 +298,8 @@ class Task(LightningDataModule):
             return Scores(verdicts, torch.tensor([math.nan if reward is None else reward for reward in rewards]))
         if strange := [reward for reward in rewards if reward not in (None, 0, 1)]:
             raise RunStopped(
-                f"data.environment: an episode of {table.name} earned {strange[0]:g}, and it declares verdicts of one "
-                "and zero. Write `is_graded = True` into its class."
+                f"data.environment: an episode of {type(self.environment).__name__} earned {strange[0]:g}, and it "
+                "declares verdicts of one and zero. Write `is_graded = True` into its class."
             )
         return Scores(verdicts)
 
@@ -419,9 +421,9 @@ class Task(LightningDataModule):
             if not isinstance(example.question, str):
                 self.build_conversation(example)
         self._try_user_functions((self.train_set or self.held_out_set)[:2])
-        if self.environment is not None:
+        if self.prototype is not None:
             for example in (self.train_set or self.held_out_set)[:1]:
-                refuse_changing_environment(self.environment, example)
+                refuse_changing_environment(self.prototype, example)
         if self.compares_answers:
             require_sandbox("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
         if len(self.train_set) + len(self.held_out_set) > old_count:
@@ -477,9 +479,9 @@ class Task(LightningDataModule):
 
     def find_question(self, example: Example) -> str | Conversation:
         """Return the question, or with what an environment begins in its place."""
-        if self.environment is None:
+        if self.prototype is None:
             return example.question
-        return open_episode(self.environment, example).opening or example.question
+        return open_episode(self.prototype, example).opening or example.question
 
     def train_dataloader(self) -> DataLoader[PromptBatch]:
         """Yield the prompts of every step, continued at the trainer's global step.

@@ -87,3 +87,17 @@ def test_explain_says_what_ends_turns_and_episodes_and_what_they_earn(capsys):
     assert "a turn is cut at 8 tokens and taken as it stands; an episode ends after 9 turns as it stands" in shown
     assert "warning: 9 turns of 8 tokens are 72 tokens without what is read" in shown
     assert re.search(r"\n  \| say \d\n  reward 0(\.\d+)?; the episode goes on", shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("Counting", "in this process"),
+        ("SlowCounting", "in this process, slow: rows wait for each other, and all are awaited together"),
+        ("LockedCounting", "in locked processes"),
+    ],
+)
+def test_explain_says_where_an_environment_answers(capsys, name, place):
+    environment = f"tests.rlcredit.episodes.counting.{name}"
+    run_lightning_command(["explain", "--config=run.yaml", f"--data.init_args.environment={environment}"])
+    assert re.search(rf"^episodes +{name}\(.*\), {place}$", capsys.readouterr().out, re.MULTILINE)

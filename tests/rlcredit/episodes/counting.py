@@ -39,6 +39,12 @@ class SlowCounting(Counting):
         return super().step(action)
 
 
+class LockedCounting(Counting):
+    """The same, in locked processes."""
+
+    locked = True
+
+
 class Silent(Environment):
     """Says nothing, gives no reward, and never ends."""
 
