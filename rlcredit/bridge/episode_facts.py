@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from rlcredit.credit.contract import StackError
-from rlcredit.formulas.turns import count_turns, find_turn_ends
+from rlcredit.formulas.turns import count_turns, find_turn_ends, find_turn_starts
 
 TurnValues = Tensor | Sequence[Sequence[float | None] | None]
 """Values of turns: a table of shape ``(B, K)``, or a list for each episode, or None for one of zeros."""
@@ -95,7 +95,7 @@ def hash_observations(turn: Tensor, token_ids: Tensor, prompts: Sequence[Sequenc
         (True, False, True)
 
     """
-    starts, ends = (find_turn_ends(turn.flip(-1)).flip(-1).nonzero().tolist(), find_turn_ends(turn).nonzero().tolist())
+    starts, ends = (find(turn).nonzero().tolist() for find in (find_turn_starts, find_turn_ends))
     rows, numbers = token_ids.tolist(), turn.tolist()
     states: list[list[int]] = [[] for _ in rows]
     for (row, start), (previous_row, end) in zip(starts, [(-1, -1), *ends[:-1]], strict=True):
