@@ -90,12 +90,14 @@ class GameRecipe:
 
 GAME_RECIPES = {
     "corridor": GameRecipe(
-        lambda rng: Corridor(2.0 ** -rng.choice(range(5)), length=rng.choice((4, 8, 12, 16, 16, 16))),
+        lambda rng: Corridor(2.0 ** -rng.choice(range(5)), rng.choice((4, 8, 12, 16, 16, 16)), rng.random() < 0.5),
         choose_key,
         tokens=26,
     ),
     "corridor_of_one_door": GameRecipe(
-        lambda rng: Corridor(2.0 ** -rng.choice((0, 1, 2, 3, 4, 4, 4, 4)), length=rng.choice((4, 4, 4, 8, 12, 16))),
+        lambda rng: Corridor(
+            2.0 ** -rng.choice((0, 1, 2, 3, 4, 4, 4, 4)), rng.choice((4, 4, 4, 8, 12, 16)), rng.random() < 0.5
+        ),
         choose_key,
         tokens=26,
     ),

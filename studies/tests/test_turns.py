@@ -77,7 +77,7 @@ def write_rows(path, lines):
 
 def test_a_game_that_was_cut_is_measured_again_and_whole_ones_are_tabulated(tmp_path):
     path = tmp_path / "density.csv"
-    last = '"true credit, its error taken off",gain,4,2,8,64,16,32'
+    last = '"true credit, its error taken off",batch_gain,4,2,8,64,16,32'
     whole = [
         f"{game},GiGPO,gain,{gain},{gain / 2},{2 * gain},64,16,32"
         for game, gain in (("corridor_1", 1), ("corridor_4th", 2), ("corridor_16th", 4))

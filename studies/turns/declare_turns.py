@@ -34,13 +34,22 @@ class Game(NamedTuple):
 
 
 GAMES = {
-    "corridor_1": Game("corridor", "Corridor(rho=1, length=16)", 100_000),
-    "corridor_4th": Game("corridor", "Corridor(rho=0.25, length=16)", 100_000),
-    "corridor_16th": Game("corridor", "Corridor(rho=0.0625, length=16)", 100_000),
+    "corridor_1": Game("corridor", "Corridor(rho=1, marks_mistakes=True)", 100_000),
+    "corridor_4th": Game("corridor", "Corridor(rho=0.25, marks_mistakes=True)", 100_000),
+    "corridor_16th": Game("corridor", "Corridor(rho=0.0625, marks_mistakes=True)", 100_000),
     "bisection": Game("bisection", "Bisection(numbers=63, turns=6)", 80_000),
     "running_sum": Game("running_sum", "RunningSum(terms=8)", 72_000),
 }
-"""Games by the ends of the names of their campaigns."""
+"""Games by the ends of the names of their campaigns; in these corridors every place after a wrong key says so."""
+
+HIDDEN_GAMES = {
+    "hidden_1": Game("corridor", "Corridor(rho=1)", 0),
+    "hidden_4th": Game("corridor", "Corridor(rho=0.25)", 0),
+    "hidden_16th": Game("corridor", "Corridor(rho=0.0625)", 0),
+}
+"""Corridors in which nothing tells of a wrong key; credit is measured there, and nothing trained."""
+
+ALL_GAMES = GAMES | HIDDEN_GAMES
 
 ARMS = {
     "flat": "baselines/rloo.yaml",
@@ -50,7 +59,6 @@ ARMS = {
     "turn_returns_095": "turns/turn_returns_095.yaml",
     "turn_ppo": "turns/turn_ppo.yaml",
     "uncertain_turns": "turns/uncertain_turns.yaml",
-    "last_turn": "turns/last_turn.yaml",
     "random_turns": "turns/random_turns.yaml",
 }
 """Condition of every arm; the games reward the last turn alone, so that MTGRPO and ScoreGains have nothing to add."""
@@ -63,10 +71,12 @@ FAMILIES = {
     "against rollouts used twice": {"baseline": "reused", "conditions": [*CREDIT_ARMS]},
     "against random turns": {"baseline": "random_turns", "conditions": ["uncertain_turns"]},
 }
-RATES = (1, 2, 4, 8)
+RATES = (2, 4, 8)
 """Learning rates at the start, in multiples of the usual one."""
 
 RATE_SEEDS, MAIN_SEEDS = range(100, 102), range(8)
+EVALUATIONS = {"rates": 4, "main": 8}
+"""Evaluations of a run after its start."""
 
 
 def name_files(arm: str, factor: float) -> list[str]:
@@ -74,14 +84,14 @@ def name_files(arm: str, factor: float) -> list[str]:
     return [f"configs/conditions/{ARMS[arm]}", "configs/rates/falling.yaml", f"configs/rates/x{factor:g}.yaml"]
 
 
-def declare_comparison(game: str, conditions: Mapping[str, list[str]], **more: Any) -> dict[str, Any]:
-    """Return the declaration of a campaign in a game."""
+def declare_comparison(part: str, game: str, conditions: Mapping[str, list[str]], **more: Any) -> dict[str, Any]:
+    """Return the declaration of a campaign in a game, for a part of the study."""
     task, environment, tokens = GAMES[game]
     return {
         "configs": ["configs/turns.yaml", f"configs/tasks/{task}.yaml"],
         "conditions": dict(conditions),
         **more,
-        "budget": {"rollout_tokens": tokens, "evaluations": 8},
+        "budget": {"rollout_tokens": tokens, "evaluations": EVALUATIONS[part]},
         "primary": "val/pass_at_1",
         "summary": "area",
         "effect": 0.02,
@@ -102,14 +112,14 @@ def declare_comparison(game: str, conditions: Mapping[str, list[str]], **more: A
 def declare_rates(game: str) -> dict[str, Any]:
     """Return the campaign that tries the rates of all arms in a game."""
     conditions = {name_condition(arm, Setting(0, rate)): name_files(arm, rate) for arm in ARMS for rate in RATES}
-    plan = declare_comparison(game, conditions, baseline="flat_x2", seeds=[*RATE_SEEDS], exploratory=True)
+    plan = declare_comparison("rates", game, conditions, baseline="flat_x2", seeds=[*RATE_SEEDS], exploratory=True)
     return {"name": f"turns_rates_{game}", **plan}
 
 
 def declare_main(game: str, factors: Mapping[str, float]) -> dict[str, Any]:
     """Return the comparison in a game, each arm at the rate that was chosen for it."""
     conditions = {arm: name_files(arm, factors[arm]) for arm in ARMS}
-    plan = declare_comparison(game, conditions, baseline="flat", families=FAMILIES, seeds=[*MAIN_SEEDS])
+    plan = declare_comparison("main", game, conditions, baseline="flat", families=FAMILIES, seeds=[*MAIN_SEEDS])
     return {"name": f"turns_{game}", **plan}
 
 

@@ -4,10 +4,14 @@ python -m studies.turns.measure_density --out studies/turns/results/density.csv
 python -m studies.turns.measure_density --tiny --out /tmp/density.csv    # in about a minute
 
 In every game, all operators credit the same episodes of the policy before training, and so does the truth: the change
-of the value over a turn, by playing on from both its ends. Of each credit the gradient of every prompt is taken.
+of the value over a turn, by playing on from both its ends. Each prompt has two groups of episodes, credited apart, and
+the gradient of every group is taken.
 
-- ``signal_to_noise``: squared length of the expected gradient over the variance of the batch's.
+- ``signal_to_noise``: squared length of a prompt's expected gradient over the variance of that of one group, which is
+  all that credit can change; the squared length is the product of both groups' gradients.
 - ``gain``: root of the ratio of it to that of flat credit on the same prompts.
+- ``batch_signal_to_noise`` and ``batch_gain``: the same for the gradient of the batch, whose noise holds how much the
+  prompts' expected gradients differ.
 - ``agreement``: cosine with the true credit over all turns; its error is taken off by halves of the continuations.
 - ``agreement_within``: the same after the mean over its episode is taken off each; zero for flat credit.
 - ``over_random``: agreement within less that of random turns, on the same prompts.
@@ -17,6 +21,7 @@ the file are not measured again.
 """
 
 import argparse
+import copy
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -50,7 +55,7 @@ from rlcredit.oracle import Oracle
 from rlcredit.training.credit_gradients import compute_prompt_vectors
 from rlcredit.training.module import PolicyModule
 from studies import csv_rows
-from studies.turns.declare_turns import GAMES
+from studies.turns.declare_turns import ALL_GAMES
 
 FLAT, RANDOM, TRUE, HALF = "flat", "random turns", "true credit", "true credit, half the samples"
 EXACT = "true credit, its error taken off"
@@ -100,10 +105,11 @@ class DensityProbe(CreditOperator, reads="advantages oracle turn", writes="advan
     def assign(self, rollout: Rollout) -> dict[str, float]:
         """Measure the last rollout; nothing is logged."""
         self.rollouts -= 1
-        credits = {name: stack.assign(rollout).credit for name, stack in self.stacks.items()}
+        halved = split_groups(rollout)
+        credits = {name: stack.assign(halved).credit for name, stack in self.stacks.items()}
         if not self.rollouts:
             halves = measure_true_halves(rollout, self.samples)
-            for quantity in self.list_quantities(rollout, credits, halves):
+            for quantity in self.list_quantities(halved, credits, halves):
                 self.write(quantity)
         rollout.advantages = torch.zeros_like(rollout.advantages)
         return {}
@@ -111,19 +117,24 @@ class DensityProbe(CreditOperator, reads="advantages oracle turn", writes="advan
     def list_quantities(
         self, rollout: Rollout, credits: dict[str, Credit], halves: tuple[Tensor, Tensor]
     ) -> Iterator[Quantity]:
-        """Yield what is measured of every credit, flat credit and random turns first."""
-        prompts = len(rollout.mask) // rollout.group_size
+        """Yield what is measured of every credit, flat credit and random turns first; a prompt has two groups."""
+        prompts = len(rollout.mask) // rollout.group_size // 2
         shares = np.full(prompts, 1 / prompts)
         counts = np.random.default_rng(self.seed).multinomial(prompts, shares, self.draws).astype(float)
         counts = np.concatenate([np.ones((1, prompts)), counts])  # the prompts as they are, then as they are drawn
         truths = {TRUE: sum(halves) / 2, HALF: halves[0]}
         credits |= {name: Credit(spread_turns(value, rollout.turn).float()) for name, value in truths.items()}
-        ratios, random = {}, np.zeros(0)
+        ratios: dict[str, dict[str, Floats]] = {}
+        random = np.zeros(0)
         for name, credit in credits.items():
             vectors = compute_prompt_vectors(self.trainer, self.module, rollout, credit).double()
-            ratios[name] = resample_signal_to_noise((vectors @ vectors.T).numpy(), counts)
-            yield summarize_draws(name, "signal_to_noise", ratios[name])
-            yield summarize_draws(name, "gain", find_gain(ratios[name], ratios[FLAT]))
+            pairs = vectors.view(prompts, 2, -1)
+            whole = pairs.sum(1)
+            ratios[name] = {
+                "": resample_prompt_signal_to_noise((pairs @ pairs.mT).numpy(), counts),
+                "batch_": resample_signal_to_noise((whole @ whole.T).numpy(), counts),
+            }
+            yield from list_ratios(name, ratios[name], ratios[FLAT])
             if name in truths:
                 continue
             yield summarize_draws(name, "agreement", compare_with_truth(rollout, credit, halves, counts, within=False))
@@ -132,9 +143,23 @@ class DensityProbe(CreditOperator, reads="advantages oracle turn", writes="advan
             yield summarize_draws(name, "agreement_within", within)
             if len(random) and name != RANDOM:
                 yield summarize_draws(name, "over_random", within - random)
-        exact = take_off_error(ratios[TRUE], ratios[HALF])
-        yield summarize_draws(EXACT, "signal_to_noise", exact)
-        yield summarize_draws(EXACT, "gain", find_gain(exact, ratios[FLAT]))
+        exact = {kind: take_off_error(ratio, ratios[HALF][kind]) for kind, ratio in ratios[TRUE].items()}
+        yield from list_ratios(EXACT, exact, ratios[FLAT])
+
+
+def split_groups(rollout: Rollout) -> Rollout:
+    """Return the rollout with two groups in place of each; a rollout of its own, whose tensors are shared."""
+    halved = copy.copy(rollout)
+    halved.group_size = rollout.group_size // 2
+    halved.sources = tuple(source for source in rollout.sources for _ in range(2))
+    return halved
+
+
+def list_ratios(name: str, ratios: dict[str, Floats], flat_ratios: dict[str, Floats]) -> Iterator[Quantity]:
+    """Yield the signal-to-noise of a credit and its gain, within prompts and of the batch."""
+    for kind, draws in ratios.items():
+        yield summarize_draws(name, f"{kind}signal_to_noise", draws)
+        yield summarize_draws(name, f"{kind}gain", find_gain(draws, flat_ratios[kind]))
 
 
 def measure_true_halves(rollout: Rollout, samples: int) -> tuple[Tensor, Tensor]:
@@ -149,6 +174,22 @@ def measure_true_halves(rollout: Rollout, samples: int) -> tuple[Tensor, Tensor]
     changes = outcomes.gather(1, bounds[..., None].expand(-1, -1, samples)).diff(dim=1).where(places[..., None] >= 0, 0)
     first, second = (changes[..., start::2].mean(-1) for start in (0, 1))
     return first, second
+
+
+def resample_prompt_signal_to_noise(products: Floats, counts: Floats) -> Floats:
+    """Return the signal-to-noise of the gradient of a group, its prompt given, for prompts that are drawn so often.
+
+    Args:
+        products: Inner products of the gradients of each prompt's two groups, shape ``(P, 2, 2)``.
+        counts: Number of times that each prompt is drawn, shape ``(D, P)``.
+
+    Example:
+        >>> resample_prompt_signal_to_noise(np.array([[[3.0, 1.0], [1.0, 3.0]]]), np.ones((1, 1))).tolist()
+        [0.5]
+
+    """
+    signal, total = counts @ products[:, 0, 1], counts @ products.trace(axis1=1, axis2=2) / 2
+    return np.divide(signal, total - signal, out=np.zeros_like(signal), where=total > signal)
 
 
 def resample_signal_to_noise(products: Floats, counts: Floats) -> Floats:
@@ -223,7 +264,7 @@ def compare_with_truth(
         values = [value - (value * mask).sum(-1, keepdim=True) / mask.sum(-1, keepdim=True) for value in values]
     ledger, first, second = (value * mask for value in values)
     sums = [ledger * (first + second) / 2, ledger**2, first * second]
-    across, own, true = (counts @ part.sum(-1).view(-1, rollout.group_size).sum(-1).numpy() for part in sums)
+    across, own, true = (counts @ part.sum(-1).view(counts.shape[1], -1).sum(-1).numpy() for part in sums)
     size = np.sqrt(np.maximum(own, 0) * np.maximum(true, 0))
     return np.divide(across, size, out=np.zeros_like(across), where=size > 0)
 
@@ -238,7 +279,7 @@ def summarize_draws(name: str, quantity: str, draws: Floats) -> Quantity:
 def measure_game(game: str, args: argparse.Namespace) -> None:
     """Measure one game and append its rows."""
     seed_everything(args.seed, verbose=False)
-    task, environment, _ = GAMES[game]
+    task, environment, _ = ALL_GAMES[game]
     settings = {
         "data.init_args.environment": environment,
         "data.init_args.prompts_per_step": args.prompts,
@@ -267,7 +308,7 @@ def measure_game(game: str, args: argparse.Namespace) -> None:
 def drop_unfinished_games(path: Path) -> set[str]:
     """Return the games that a file holds whole; rows of others are dropped."""
     rows = csv_rows.read_csv_rows(path) if path.exists() else []
-    finished = {row["game"] for row in rows if (row["credit"], row["quantity"]) == (EXACT, "gain")}
+    finished = {row["game"] for row in rows if (row["credit"], row["quantity"]) == (EXACT, "batch_gain")}
     path.unlink(missing_ok=True)
     if whole := [row for row in rows if row["game"] in finished]:
         csv_rows.append_csv_rows(path, whole)
@@ -277,10 +318,10 @@ def drop_unfinished_games(path: Path) -> set[str]:
 def main() -> None:
     """Measure the games that are not in the file yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--games", nargs="+", choices=GAMES, default=[*GAMES])
-    parser.add_argument("--prompts", type=int, default=64)
-    parser.add_argument("--completions", type=int, default=16)
-    parser.add_argument("--samples", type=int, default=32, help="continuations from each end of a turn")
+    parser.add_argument("--games", nargs="+", choices=ALL_GAMES, default=[*ALL_GAMES])
+    parser.add_argument("--prompts", type=int, default=128)
+    parser.add_argument("--completions", type=int, default=16, help="episodes of a prompt, in two groups")
+    parser.add_argument("--samples", type=int, default=16, help="continuations from each end of a turn")
     parser.add_argument("--rollouts", type=int, default=5, help="critics learn from all but the last")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap samples")
     parser.add_argument("--seed", type=int, default=0)

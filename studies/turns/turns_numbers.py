@@ -10,12 +10,12 @@ from rlcredit.pages.tables import Table
 from studies.critics.declare_rounds import read_areas, render_area_table
 from studies.lead_tables import compare_campaign, format_lead, measure_leads, pair_campaign_values, render_lead_table
 from studies.numbers import STUDIES, Estimate, Rows, format_estimate, read_results
-from studies.turns.declare_turns import ARMS, GAMES, MAIN_SEEDS, RATE_SEEDS, RATES
+from studies.turns.declare_turns import ALL_GAMES, ARMS, GAMES, MAIN_SEEDS, RATE_SEEDS, RATES
 
 NOT_RUN = "*Not run.*"
 
-DENSITIES = {"corridor_1": 1.0, "corridor_4th": 0.25, "corridor_16th": 0.0625}
-"""Share of turns that matter, by game."""
+DENSITIES = {"1": 1.0, "4th": 0.25, "16th": 0.0625}
+"""Share of turns that matter in corridors, by the ends of their names."""
 
 Z_95 = 1.96
 """Standard errors from the mean to an end of an interval of 95 %."""
@@ -53,7 +53,7 @@ def tabulate_quantity(rows: Rows, quantity: str) -> str:
     values = {
         (row["credit"], row["game"]): format_cell(read_estimate(row)) for row in rows if row["quantity"] == quantity
     }
-    games = [game for game in GAMES if game in {game for _, game in values}]
+    games = [game for game in ALL_GAMES if game in {game for _, game in values}]
     credits = dict.fromkeys(credit for credit, _ in values)
     lines = [[credit, *(values.get((credit, game), "") for game in games)] for credit in credits]
     return Table(["credit", *games], lines).to_markdown()
@@ -82,18 +82,20 @@ def fit_slope(gains: Mapping[float, Estimate]) -> Estimate:
 
 
 def tabulate_slopes(rows: Rows) -> str:
-    """Return the slope of the gain of every credit but the flat one, whose gain is one."""
-    gains: dict[str, dict[float, Estimate]] = {}
+    """Return the slope of the gain of every credit but the flat one, whose gain is one; a column for each corridor."""
+    gains: dict[str, dict[str, dict[float, Estimate]]] = {}
     for row in rows:
-        if row["quantity"] == "gain" and row["game"] in DENSITIES and row["credit"] != "flat":
-            gains.setdefault(row["credit"], {})[DENSITIES[row["game"]]] = read_estimate(row)
-    lines = [[credit, format_cell(fit_slope(points))] for credit, points in gains.items()]
-    return Table(["credit", "slope"], lines).to_markdown()
+        kind, _, density = row["game"].partition("_")
+        if row["quantity"] == "gain" and density in DENSITIES and row["credit"] != "flat":
+            points = gains.setdefault(row["credit"], {"corridor": {}, "hidden": {}})[kind]
+            points[DENSITIES[density]] = read_estimate(row)
+    lines = [[credit, *(format_cell(fit_slope(points)) for points in kinds.values())] for credit, kinds in gains.items()]
+    return Table(["credit", "marked", "hidden"], lines).to_markdown()
 
 
 def render_density(name: str) -> dict[str, str]:
     """Return the tables of one measurement, by quantity."""
-    quantities = ("signal_to_noise", "gain", "agreement", "agreement_within", "over_random")
+    quantities = ("signal_to_noise", "gain", "batch_gain", "agreement", "agreement_within", "over_random")
     tables = {
         quantity: render_if_run(name, lambda part=quantity: tabulate_quantity(read_results(name), part))
         for quantity in quantities
@@ -136,7 +138,6 @@ def collect_numbers() -> dict[str, Any]:
         "rate_runs": len(GAMES) * len(ARMS) * len(RATES) * len(RATE_SEEDS),
         "main_runs": len(GAMES) * len(ARMS) * len(MAIN_SEEDS),
         "declared": render_density("density"),
-        "pilot": render_density("density_pilot"),
         "leads": {
             campaign: render_if_run(f"{campaign}/comparisons", lambda name=campaign: render_lead_table(name))
             for campaign in mains.values()

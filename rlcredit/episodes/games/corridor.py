@@ -12,7 +12,7 @@ KEY_COLORS = ("red", "blue", "gold", "green")
 
 
 class Corridor(Environment):
-    """Walk through a corridor of halls and locked doors; a wrong key goes unnoticed until the end.
+    """Walk through a corridor of halls and locked doors; a wrong key goes unnoticed until the end, unless it is marked.
 
     An observation is a place: its number and ``hall``, as in ``6 hall``, or the colour and number of a door and the
     number of doors: ``7 red 2 of 4``. The first one begins with the number of places: ``16 places, 1 hall``. In a hall
@@ -23,13 +23,15 @@ class Corridor(Environment):
     Args:
         rho: Share of places that are doors, at least one: of turns that matter.
         length: Number of places, and of turns.
+        marks_mistakes: Whether all places after a wrong key end in ``lost``, as in ``8 hall lost``.
 
     """
 
-    def __init__(self, rho: float = 0.25, length: int = 16) -> None:
+    def __init__(self, rho: float = 0.25, length: int = 16, marks_mistakes: bool = False) -> None:
         if not 0 < rho <= 1:
             raise ValueError(f"Corridor expects rho above 0 and up to 1, got {rho}. It is the share of doors.")
         self.rho, self.length, self.doors = rho, length, max(1, round(rho * length))
+        self.marks_mistakes = marks_mistakes
 
     def reset(self, example: "Example") -> str:
         """Begin at the first place."""
@@ -52,7 +54,8 @@ class Corridor(Environment):
 
     def describe_place(self) -> str:
         """Return the observation of a place."""
+        mark = " lost" if self.marks_mistakes and not self.is_right else ""
         if self.place not in self.colors:
-            return f"{self.place + 1} hall"
+            return f"{self.place + 1} hall{mark}"
         number = list(self.colors).index(self.place) + 1
-        return f"{self.place + 1} {self.colors[self.place]} {number} of {self.doors}"
+        return f"{self.place + 1} {self.colors[self.place]} {number} of {self.doors}{mark}"
