@@ -75,7 +75,7 @@ RATES = (2, 4, 8)
 """Learning rates at the start, in multiples of the usual one."""
 
 RATE_SEEDS, MAIN_SEEDS = range(100, 102), range(8)
-EVALUATIONS = {"rates": 4, "main": 8}
+EVALUATIONS = {"rates": 4, "main": 5}
 """Evaluations of a run after its start."""
 
 
