@@ -87,6 +87,21 @@ def test_a_wrong_key_is_noticed_at_the_end_alone():
     assert rewards == [1.0, 0.0, 0.0, 0.0]
 
 
+def test_a_corridor_that_marks_mistakes_says_so_from_the_wrong_key_on_and_is_won_as_often():
+    environment, opening = begin(Corridor, rho=1, length=4, marks_mistakes=True)
+    hidden, _ = begin(Corridor, rho=1, length=4)
+    right = opening.split(", ")[1].split()[1]
+    wrong = "red" if right != "red" else "blue"
+    marked = play(environment, [wrong, "red", "red", "red"])
+    assert [turn.text.endswith(" lost") for turn in marked] == [True, True, True, False]
+    assert [turn.text.removesuffix(" lost") for turn in marked] == [
+        turn.text for turn in play(hidden, [wrong, "red", "red", "red"])
+    ]
+    environment, _ = begin(Corridor, rho=1, length=4, marks_mistakes=True)
+    actions = list(environment.colors.values())
+    assert [(turn.text.endswith("lost"), turn.reward) for turn in play(environment, actions)][-1] == (False, 1.0)
+
+
 def test_an_action_that_is_no_key_costs_a_turn_at_a_door_and_nothing_in_a_hall():
     environment, _ = begin(Corridor, length=3)
     environment.colors = {1: "red"}
