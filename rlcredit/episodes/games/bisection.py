@@ -35,7 +35,8 @@ class Bisection(Environment):
     def step(self, action: str) -> Turn:
         """Answer a guess."""
         self.left -= 1
-        guess = int(action) if re.fullmatch(r"\s*\d{1,9}\s*", action) else self.numbers
+        digits = action.strip()
+        guess = int(digits) if re.fullmatch(r"\d{1,9}", digits) else self.numbers
         is_guessed = guess == self.number
         if is_guessed or not self.left:
             return Turn("", float(is_guessed), done=True)

@@ -40,10 +40,11 @@ class RunningSum(Environment):
     def step(self, action: str) -> Turn:
         """Take a sum as it stands."""
         self.turns += 1
-        is_number = re.fullmatch(r"\s*-?\d{1,4}\s*", action) is not None
+        digits = action.strip()
+        is_number = re.fullmatch(r"-?\d{1,4}", digits) is not None
         if self.turns == self.terms - 1:
-            return Turn("", float(is_number and int(action) == self.sums[-1]), done=True)
+            return Turn("", float(is_number and int(digits) == self.sums[-1]), done=True)
         if not is_number:
             return Turn(f"no number, {self.sum} {self.changes[self.place]}", 0.0)
-        self.sum, self.place = int(action), self.place + 1
+        self.sum, self.place = int(digits), self.place + 1
         return Turn(f"{self.sum} {self.changes[self.place]}", 0.0)

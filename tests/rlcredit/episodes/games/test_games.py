@@ -10,8 +10,8 @@ from rlcredit.tasks.example import Example
 
 GAMES = {
     Corridor: ["red", "blue", "gold", "what"],
-    Bisection: ["0", "31", "62", "63", "-1", "٣"],
-    RunningSum: ["3", " -12 ", "4 + 1", "9" * 5000],
+    Bisection: ["0", "31", "62", "63", "-1", "٣", "\x1c2"],
+    RunningSum: ["3", " -12 ", "4 + 1", "9" * 5000, "\x1f7"],
     Mastermind: ["abc", "aab", "abcd", "x"],
     FrozenLake: [*"lrud", "left"],
 }
@@ -44,6 +44,14 @@ def test_an_episode_follows_from_the_seed_and_the_actions_and_ends(game, actions
         assert {turn.reward for turn in turns[:-1]} <= {0.0}
         assert turns[-1].reward in (0.0, 1.0)
     assert begin(game, 0)[1] == begin(game, 0)[1]
+
+
+@pytest.mark.parametrize("game", GAMES, ids=lambda game: game.__name__)
+def test_no_text_of_an_action_breaks_a_game(game):
+    for code in [*range(256), 0x2003, 0x2028, 0x3000, 0x0663, 0xFF12, 0x1F600]:
+        for action in (chr(code), f"{chr(code)}1", f"1{chr(code)}", f"-{chr(code)}1"):
+            environment, _ = begin(game)
+            assert isinstance(environment.step(action).text, str)
 
 
 @pytest.mark.parametrize(("game", "actions"), GAMES.items(), ids=lambda value: getattr(value, "__name__", ""))
