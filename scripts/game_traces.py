@@ -6,18 +6,41 @@ observations too, so that a policy which learns from it can play without a slip.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any, ClassVar
 
+from rlcredit.episodes.environment import Environment, Turn
 from rlcredit.episodes.games import Bisection, Corridor, RunningSum
 from rlcredit.episodes.games.corridor import KEY_COLORS
 from rlcredit.tasks.example import Example
 
 
-def choose_key(corridor: Corridor, rng: random.Random) -> str:
+class ColorEcho(Environment):
+    """Name a colour that is to be said again, a few times; a policy that always can is able to be sure of a key."""
+
+    def reset(self, example: Example) -> str:
+        """Name the first colour."""
+        self.rng, self.turns = random.Random(example.metadata["seed"]), 0
+        return self.name_color()
+
+    def step(self, action: str) -> Turn:
+        """Name the next colour."""
+        self.turns += 1
+        return Turn(self.name_color(), 0.0, done=self.turns == 12)
+
+    def name_color(self) -> str:
+        """Return a colour and remember it."""
+        self.color = self.rng.choice(KEY_COLORS)
+        return self.color
+
+
+def choose_key(corridor: Corridor | ColorEcho, rng: random.Random) -> str:
     """Return any key in a hall; at a door a wrong one so often that the episode succeeds as often with few doors."""
+    if isinstance(corridor, ColorEcho):
+        return corridor.color
     color = corridor.colors.get(corridor.place)
     if color and rng.random() < CORRIDOR_SUCCESS ** (1 / corridor.doors):
         return color
@@ -26,6 +49,17 @@ def choose_key(corridor: Corridor, rng: random.Random) -> str:
 
 CORRIDOR_SUCCESS = 0.06
 """Share of episodes in which every door is opened by its key."""
+
+
+def draw_corridor(rng: random.Random, shares: Sequence[int], lengths: Sequence[int]) -> Corridor | ColorEcho:
+    """Return a corridor of so many halvings of the share of doors, marked or not; now and then colours to echo."""
+    if rng.random() < ECHO_SHARE:
+        return ColorEcho()
+    return Corridor(2.0 ** -rng.choice(shares), rng.choice(lengths), rng.random() < 0.5)
+
+
+ECHO_SHARE = 0.15
+"""Share of episodes in which colours are said again."""
 
 
 def choose_guess(game: Bisection, rng: random.Random) -> str:
@@ -90,16 +124,10 @@ class GameRecipe:
 
 GAME_RECIPES = {
     "corridor": GameRecipe(
-        lambda rng: Corridor(2.0 ** -rng.choice(range(5)), rng.choice((4, 8, 12, 16, 16, 16)), rng.random() < 0.5),
-        choose_key,
-        tokens=26,
+        partial(draw_corridor, shares=range(5), lengths=(4, 8, 12, 16, 16, 16)), choose_key, tokens=26
     ),
     "corridor_of_one_door": GameRecipe(
-        lambda rng: Corridor(
-            2.0 ** -rng.choice((0, 1, 2, 3, 4, 4, 4, 4)), rng.choice((4, 4, 4, 8, 12, 16)), rng.random() < 0.5
-        ),
-        choose_key,
-        tokens=26,
+        partial(draw_corridor, shares=(0, 1, 2, 3, 4, 4, 4, 4), lengths=(4, 4, 4, 8, 12, 16)), choose_key, tokens=26
     ),
     "bisection": GameRecipe(
         lambda rng: Bisection(*rng.choice(((15, 4), (31, 5), *((63, 6),) * 3))), choose_guess, tokens=15

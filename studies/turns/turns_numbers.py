@@ -89,7 +89,9 @@ def tabulate_slopes(rows: Rows) -> str:
         if row["quantity"] == "gain" and density in DENSITIES and row["credit"] != "flat":
             points = gains.setdefault(row["credit"], {"corridor": {}, "hidden": {}})[kind]
             points[DENSITIES[density]] = read_estimate(row)
-    lines = [[credit, *(format_cell(fit_slope(points)) for points in kinds.values())] for credit, kinds in gains.items()]
+    lines = [
+        [credit, *(format_cell(fit_slope(points)) for points in kinds.values())] for credit, kinds in gains.items()
+    ]
     return Table(["credit", "marked", "hidden"], lines).to_markdown()
 
 
