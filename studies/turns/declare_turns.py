@@ -1,14 +1,16 @@
 """Declare the comparisons of credit between turns: rates on two seeds, then the comparison on eight others.
 
 python -m studies.turns.declare_turns rates    # before any run
-python -m studies.turns.declare_turns main     # once studies/turns/results has the reports of all campaigns of rates
+python -m studies.turns.declare_turns more     # once studies/turns/results has the reports of all campaigns of rates
+python -m studies.turns.declare_turns main     # once it has those of further rates too
 
-In every game each arm has the rate with the largest mean area over both seeds of its campaign of rates, of equal ones
-the lower. Nothing else is chosen: games, arms, budgets and comparisons stand here before the first run.
+In every game each arm has the rate with the largest mean area over both seeds, of equal ones the lower. An arm whose
+best rate is the lowest or the highest tries one beyond it. Nothing else is chosen: games, arms, budgets and comparisons
+stand here before the first run.
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import yaml
@@ -75,6 +77,7 @@ RATES = (2, 4, 8)
 """Learning rates at the start, in multiples of the usual one."""
 
 RATE_SEEDS, MAIN_SEEDS = range(100, 102), range(8)
+PARTS_OF_RATES = ("turns_rates", "turns_rates_more")
 EVALUATIONS = {"rates": 4, "main": 5}
 """Evaluations of a run after its start."""
 
@@ -116,6 +119,29 @@ def declare_rates(game: str) -> dict[str, Any]:
     return {"name": f"turns_rates_{game}", **plan}
 
 
+def find_factors_beyond(factors: Collection[float], best: float) -> list[float]:
+    """Return the rate beyond the best one where that is the lowest or the highest.
+
+    Example:
+        >>> [find_factors_beyond((2, 4, 8), best) for best in (2, 4, 8)]
+        [[1.0], [], [16.0]]
+
+    """
+    return [best / 2] * (best == min(factors)) + [best * 2.0] * (best == max(factors))
+
+
+def declare_further_rates(game: str) -> dict[str, Any]:
+    """Return the campaign that tries a rate beyond those whose best was at an end."""
+    conditions = {}
+    for arm, best in choose_factors(game, PARTS_OF_RATES[:1]).items():
+        for rate in find_factors_beyond(RATES, best):
+            conditions[name_condition(arm, Setting(0, rate))] = name_files(arm, rate)
+    plan = declare_comparison(
+        "rates", game, conditions, baseline=next(iter(conditions)), seeds=[*RATE_SEEDS], exploratory=True
+    )
+    return {"name": f"turns_rates_more_{game}", **plan}
+
+
 def declare_main(game: str, factors: Mapping[str, float]) -> dict[str, Any]:
     """Return the comparison in a game, each arm at the rate that was chosen for it."""
     conditions = {arm: name_files(arm, factors[arm]) for arm in ARMS}
@@ -123,9 +149,10 @@ def declare_main(game: str, factors: Mapping[str, float]) -> dict[str, Any]:
     return {"name": f"turns_{game}", **plan}
 
 
-def choose_factors(game: str) -> dict[str, float]:
-    """Return the rate of every arm by the results of the game's campaign of rates."""
-    return {arm: choose_setting(settings).factor for arm, settings in read_areas([f"turns_rates_{game}"]).items()}
+def choose_factors(game: str, parts: Sequence[str]) -> dict[str, float]:
+    """Return the rate of every arm by the results of the game's campaigns of rates."""
+    areas = read_areas([f"{part}_{game}" for part in parts])
+    return {arm: choose_setting(settings).factor for arm, settings in areas.items()}
 
 
 def write_declaration(plan: Mapping[str, Any], title: str) -> None:
@@ -139,14 +166,16 @@ def write_declaration(plan: Mapping[str, Any], title: str) -> None:
 def main() -> None:
     """Write the declarations of one part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["rates", "main"])
+    parser.add_argument("part", choices=["rates", "more", "main"])
     part = parser.parse_args().part
     for game in GAMES:
         if part == "rates":
             write_declaration(declare_rates(game), "Learning rates of credit between turns, on two seeds.")
+        elif part == "more":
+            write_declaration(declare_further_rates(game), "Rates beyond those whose best was at an end.")
         else:
             title = "Credit between turns at equal tokens, decoded and read, each arm at its best rate."
-            write_declaration(declare_main(game, choose_factors(game)), title)
+            write_declaration(declare_main(game, choose_factors(game, PARTS_OF_RATES)), title)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 # Run one part of the study of credit between turns; a part that was cut goes on where it was.
 #   bash studies/turns/run_turns.sh density    # signal-to-noise and agreement before training
 #   bash studies/turns/run_turns.sh rates      # learning rates on two seeds
+#   bash studies/turns/run_turns.sh more       # rates beyond those whose best was at an end
 #   bash studies/turns/run_turns.sh main       # the comparison, declared from the rates
 # Then name every folder and file of results in studies/turns/commit.txt, and run python -m studies.render.
 set -euo pipefail
@@ -21,6 +22,7 @@ run_campaigns() {
 case ${1:-} in
 density) python -m studies.turns.measure_density --out "$results/density.csv" ;;
 rates) run_campaigns turns_rates ;;
+more) python -m studies.turns.declare_turns more && run_campaigns turns_rates_more ;;
 main) python -m studies.turns.declare_turns main && run_campaigns turns ;;
-*) echo "Say what to run: density, rates or main." >&2 && exit 2 ;;
+*) echo "Say what to run: density, rates, more or main." >&2 && exit 2 ;;
 esac

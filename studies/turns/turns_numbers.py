@@ -7,10 +7,10 @@ import numpy as np
 
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
-from studies.critics.declare_rounds import read_areas, render_area_table
+from studies.critics.declare_rounds import Areas, read_areas, render_area_table
 from studies.lead_tables import compare_campaign, format_lead, measure_leads, pair_campaign_values, render_lead_table
 from studies.numbers import STUDIES, Estimate, Rows, format_estimate, read_results
-from studies.turns.declare_turns import ALL_GAMES, ARMS, GAMES, MAIN_SEEDS, RATE_SEEDS, RATES
+from studies.turns.declare_turns import ALL_GAMES, ARMS, GAMES, MAIN_SEEDS, PARTS_OF_RATES, RATE_SEEDS, RATES
 
 NOT_RUN = "*Not run.*"
 
@@ -127,6 +127,12 @@ def tabulate_games() -> str:
     return Table(["campaign", "environment", "tokens of a run"], lines).to_markdown()
 
 
+def read_rate_areas(game: str) -> Areas:
+    """Return the areas of all rates that were tried in a game so far."""
+    campaigns = [f"{part}_{game}" for part in PARTS_OF_RATES]
+    return read_areas([campaign for campaign in campaigns if has_results(f"{campaign}/runs")])
+
+
 def collect_numbers() -> dict[str, Any]:
     """Return the numbers and tables of the page."""
     mains, rates = ({game: f"{prefix}_{game}" for game in GAMES} for prefix in ("turns", "turns_rates"))
@@ -146,7 +152,7 @@ def collect_numbers() -> dict[str, Any]:
         },
         "pooled": tabulate_pooled_leads([*mains.values()]) if are_run else NOT_RUN,
         "rates": {
-            campaign: render_if_run(f"{campaign}/runs", lambda name=campaign: render_area_table(read_areas([name])))
-            for campaign in rates.values()
+            campaign: render_if_run(f"{campaign}/runs", lambda one=game: render_area_table(read_rate_areas(one)))
+            for game, campaign in rates.items()
         },
     }
