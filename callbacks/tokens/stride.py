@@ -13,7 +13,7 @@ from rlcredit.formulas.masked import masked_mean
 def gram_scores(
     verdicts: Tensor, completion_ids: Tensor, entropy: Tensor, turn: Tensor, group_size: int, length: int
 ) -> Tensor:
-    r"""Return how strongly the n-grams that hold a token speak for right answers of its group, between -1 and 1.
+    r"""Return the strength with which n-grams that hold a token speak for right answers, between -1 and 1.
 
     .. math:: z = \Bigl(\frac{R_g}{R} - \frac{W_g}{W}\Bigr)\, \frac{h}{h + \bar H}
 
