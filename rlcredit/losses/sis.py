@@ -62,31 +62,17 @@ class SIS(ClippedSurrogate, needs="token_uniforms", row_wise=True):
         return bounded_ratio(log_ratio - constant.where(acceptance, 0)), acceptance
 
     def objective(
-        self,
-        logprobs: Tensor,
-        old_logprobs: Tensor,
-        advantages: Tensor,
-        mask: Tensor,
-        *,
-        token_uniforms: Tensor,
-        **facts: Any,
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> Tensor:
         """Return the clipped surrogate of the selected ratio."""
-        ratio, _ = self.selected_ratio(logprobs, old_logprobs, mask, token_uniforms)
+        ratio, _ = self.selected_ratio(logprobs, old_logprobs, mask, facts["token_uniforms"])
         return clipped_surrogate(ratio, advantages, self.low, self.high)
 
     def metrics(
-        self,
-        logprobs: Tensor,
-        old_logprobs: Tensor,
-        advantages: Tensor,
-        mask: Tensor,
-        *,
-        token_uniforms: Tensor,
-        **facts: Any,
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
         """Return the share of tokens with credit that are accepted, beside the clipped tokens."""
-        ratio, acceptance = self.selected_ratio(logprobs, old_logprobs, mask, token_uniforms)
+        ratio, acceptance = self.selected_ratio(logprobs, old_logprobs, mask, facts["token_uniforms"])
         cut = self.clip_masks(ratio, advantages)
         shares = {name: masked_mean(is_cut.float(), mask) for name, is_cut in cut.items()}
         return {"accepted": masked_mean(acceptance.float(), mask & (advantages != 0)), **shares}
