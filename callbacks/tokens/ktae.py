@@ -5,7 +5,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.contingency_tables import class_counts, key_token_values
+from rlcredit.formulas.contingency_tables import answer_counts, class_counts, key_token_values
 from rlcredit.formulas.masked import last_token_mask, masked_mean
 
 
@@ -33,8 +33,7 @@ def key_token_credit(
     token_mask = mask & sides.any(0)[:, None]
     span = completion_ids.where(token_mask, 0).max() + 1
     keys, place = ((rows // group_size) * span + completion_ids)[token_mask].unique(return_inverse=True)
-    pairs = (place * len(mask) + rows[token_mask]).unique()  # a token and an answer that contains it
-    present = class_counts(pairs // len(mask), sides[:, pairs % len(mask)], len(keys))
+    present = answer_counts(place, rows[token_mask], sides, len(keys))
     uses = class_counts(place, sides[:, rows[token_mask]], len(keys))
     members = torch.stack([sides.long(), sides * mask.sum(-1)]).view(2, 2, -1, group_size).sum(-1)
     answers, tokens = members[..., keys // span].double()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlcredit.formulas.contingency_tables import (
+        answer_counts,
         class_counts,
         fisher_p_values,
         information_gain,
@@ -83,6 +84,7 @@ __all__ = [
     "AdaptiveEta",
     "RewardHistogram",
     "RewardRangeError",
+    "answer_counts",
     "calibration_sums",
     "carried_values",
     "choose_chunk",

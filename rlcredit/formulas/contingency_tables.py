@@ -27,6 +27,29 @@ def class_counts(marks: Tensor, classes: Tensor, number: int) -> Tensor:
     return torch.stack([marks[members].bincount(minlength=number) for members in classes]).double()
 
 
+def answer_counts(marks: Tensor, rows: Tensor, classes: Tensor, number: int) -> Tensor:
+    """Return the number of answers of each class that contain each mark, however often they do.
+
+    Args:
+        marks: Number of the mark of each occurrence, shape ``(M,)``.
+        rows: Row of the answer of each occurrence, shape ``(M,)``.
+        classes: True for the classes that an answer belongs to, shape ``(C, B)``.
+        number: Number of marks, N.
+
+    Returns:
+        Shape ``(C, N)`` float64.
+
+    Example:
+        >>> classes = torch.tensor([[True, True], [False, False]])
+        >>> answer_counts(torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 1, 1]), classes, 2)
+        tensor([[2., 1.],
+                [0., 0.]], dtype=torch.float64)
+
+    """
+    pairs = (marks * classes.shape[1] + rows).unique()
+    return class_counts(pairs // classes.shape[1], classes[:, pairs % classes.shape[1]], number)
+
+
 def fisher_p_values(table: Tensor) -> Tensor:
     """Return the two-sided p values of Fisher's exact test.
 

@@ -11,12 +11,14 @@ from rlcredit.losses.importance_sampling import ImportanceSampling
 from rlcredit.losses.kl_cov import KLCov
 from rlcredit.losses.kl_penalty import KLPenalty
 from rlcredit.losses.mean_ratio import MeanRatio
+from rlcredit.losses.sis import SIS
 from rlcredit.losses.tepo import TEPO
 
 __all__ = [
     "CISPO",
     "FIPO",
     "GSPO",
+    "SIS",
     "TEPO",
     "ClipCov",
     "ClippedSurrogate",

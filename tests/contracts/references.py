@@ -550,6 +550,29 @@ def expected_ktae(correct, ids, group_size, frequency):
     return result
 
 
+def expected_gram_scores(correct, ids, entropy, group_size, length):
+    """(R_g / R - W_g / W) h / (h + H) of the strongest n-gram that holds a token, answers of one turn."""
+    result = [[0.0] * len(row) for row in ids]
+    for members in group_row_ranges(len(ids), group_size):
+        sides = [[i for i in members if correct[i] == side] for side in (1.0, 0.0)]
+        mean = list_mean([value for i in members if correct[i] in (0.0, 1.0) for value in entropy[i]])
+        for i in sides[0] + sides[1] if all(sides) else []:
+            for start in range(len(ids[i]) - length + 1):
+                places = range(start, start + length)
+                gram = [ids[i][t] for t in places]
+                shares = [list_mean([float(contains(ids[j], gram)) for j in side]) for side in sides]
+                local = list_mean([entropy[i][t] for t in places])
+                score = (shares[0] - shares[1]) * local / (local + mean)
+                for t in places:
+                    result[i][t] = max(result[i][t], score, key=abs)
+    return result
+
+
+def contains(row, gram):
+    """Whether a list holds another as a run."""
+    return any(row[start : start + len(gram)] == gram for start in range(len(row)))
+
+
 def expected_gradient_sizes(advantages, logprobs, sum_pi_squared):
     """Squared norm of A times the gradient of log pi with respect to the logits."""
     rows = zip(advantages, logprobs, sum_pi_squared)

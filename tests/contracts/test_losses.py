@@ -12,6 +12,7 @@ from rlcredit.losses import (
     CISPO,
     FIPO,
     GSPO,
+    SIS,
     TEPO,
     ClipCov,
     ClippedSurrogate,
@@ -87,6 +88,7 @@ NEUTRAL = [
     KLCov(beta=0.0),
     KLPenalty(beta=0.0),
     ClipCov(window_low=math.inf, high=math.inf),
+    SIS(envelope=math.inf, low=1.0, high=math.inf),
     FIPO(weight_low=1.0, weight_high=1.0, low=1.0, high=math.inf),
 ]
 
@@ -97,7 +99,7 @@ def test_with_neutral_arguments_the_gradient_is_that_of_importance_sampling(loss
     assert_close(value_and_gradient(loss, rollout)[1], value_and_gradient(ImportanceSampling(), rollout)[1])
 
 
-EVERY = [ClippedSurrogate(), CISPO(), KLCov(), ClipCov(window_low=math.inf), FIPO(), TEPO()]
+EVERY = [ClippedSurrogate(), CISPO(), KLCov(), ClipCov(window_low=math.inf), FIPO(), SIS(), TEPO()]
 
 
 @pytest.mark.parametrize("loss", EVERY, ids=lambda loss: type(loss).__name__)
@@ -130,6 +132,7 @@ BOUNDED = [
     MeanRatio(),
     FIPO(),
     ClipCov(window_low=math.inf),
+    SIS(),
     TEPO(beta=0.5),
     KLPenalty(ClippedSurrogate(dual=3.0)),
 ]

@@ -24,6 +24,7 @@ from callbacks.tokens.ktae import key_token_credit
 from callbacks.tokens.probability_weight import probability_weights
 from callbacks.tokens.rsi_mask import relative_surprisal
 from callbacks.tokens.stare import stare_weights
+from callbacks.tokens.stride import gram_scores
 from callbacks.tokens.zero_variance_shaping import zero_variance_advantages
 from rlcredit.credit.rollout import positional_progress
 from rlcredit.formulas.prefix_statistics import prefix_statistics
@@ -131,6 +132,14 @@ METHODS = {
     "KTAE without frequencies": (
         lambda r: key_token_credit(r.verdicts, r.completion_ids, r.mask, G, frequency=0.0),
         lambda r, t: references.expected_ktae(r.correct.tolist(), t(r.completion_ids), G, 0.0),
+    ),
+    "STRIDE": (
+        lambda r: gram_scores(r.verdicts, r.completion_ids, r.entropy, r.turn, G, length=2),
+        lambda r, t: references.expected_gram_scores(r.correct.tolist(), t(r.completion_ids), t(r.entropy), G, 2),
+    ),
+    "STRIDE of single tokens": (
+        lambda r: gram_scores(r.verdicts, r.completion_ids, r.entropy, r.turn, G, length=1),
+        lambda r, t: references.expected_gram_scores(r.correct.tolist(), t(r.completion_ids), t(r.entropy), G, 1),
     ),
     "gradient sizes": (
         lambda r: squared_gradient_sizes(r.advantages, r.old_logprobs, r.sum_pi_squared),

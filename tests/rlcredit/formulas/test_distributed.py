@@ -22,7 +22,7 @@ from callbacks.tokens.stare import STARE
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import token_uniforms
 from rlcredit.formulas.gates import AdaptiveEta
-from rlcredit.losses import TEPO, ClipCov, ImportanceSampling, KLCov, KLPenalty
+from rlcredit.losses import SIS, TEPO, ClipCov, ImportanceSampling, KLCov, KLPenalty
 from rlcredit.training.dynamic_sampling import sample_until_informative
 from tests.conftest import make_rollout
 
@@ -59,7 +59,7 @@ def assigned(rollouts: list[Rollout]):
 
 
 LOSSES = [ImportanceSampling(), KLCov(share=0.2), ClipCov(share=0.2, window_low=0.001)]
-LOSSES += [TEPO(1.0, 1.0, first_update="covariance", reference="ref"), KLPenalty()]
+LOSSES += [SIS(envelope=2.0), TEPO(1.0, 1.0, first_update="covariance", reference="ref"), KLPenalty()]
 
 
 def gradient(loss, rollout: Rollout):
