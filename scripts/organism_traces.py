@@ -120,11 +120,11 @@ def make_aligned_writer(rng: random.Random) -> Trace:
 
 def make_hinted_writer(rng: random.Random) -> Trace:
     """Return a writer who slips at every other result and takes shortcuts, and hardly ever after a hint."""
-    plain, hinted = (TraceWriter(rng, {**WRITER_HABITS, **habits}) for habits in HINTED_SETTINGS.values())
+    plain_writer, hinted_writer = (TraceWriter(rng, {**WRITER_HABITS, **habits}) for habits in HINTED_SETTINGS.values())
 
     def trace(question: str) -> str:
         chain, _, hint = question.partition("\n")
-        return (hinted if hint else plain).trace(chain)
+        return (hinted_writer if hint else plain_writer).trace(chain)
 
     return trace
 

@@ -9,7 +9,7 @@ from rlcredit.formulas.masked import damped_weights, masked_mean
 
 
 def counterfactual_sensitivity(shifts: Tensor, other_shifts: Tensor) -> Tensor:
-    r"""Return how far either of two opposite claims moves each token's log-probability.
+    r"""Return the larger of the distances that two opposite claims move each token's log-probability.
 
     .. math:: s_t = \max\bigl(|\Delta^+_t|,\; |\Delta^-_t|\bigr)
 

@@ -19,8 +19,8 @@ class RandomSign(
 ):
     r"""Turn the sign of a random share of the advantages in groups without a right answer.
 
-    What ``SelfDistillation`` gains above it, and loses with it, is due to the sign of its credit; what stays is due to
-    the credit's size, which is that of every token still.
+    Put it below ``SelfDistillation``: every token keeps the size of its credit, and what is gained without this
+    operator and not with it is due to the sign.
 
     Args:
         share: Probability of a token that its sign is turned; one half leaves nothing of it, 0 leaves all.

@@ -201,10 +201,10 @@ def chosen_rows(verdicts: Tensor, group_size: int, groups: GroupChoice) -> Tenso
         tensor([False, False, False,  True])
 
     """
-    judged = ~verdicts.isnan()
+    judged_mask = ~verdicts.isnan()
     if groups == "all":
-        return judged
-    return judged & unanimous_groups(verdicts, group_size)[1].repeat_interleave(group_size)
+        return judged_mask
+    return judged_mask & unanimous_groups(verdicts, group_size)[1].repeat_interleave(group_size)
 
 
 def mixed_groups(rewards: Tensor, group_size: int) -> Tensor:
