@@ -70,7 +70,7 @@ def test_it_solves_its_task_sometimes_and_is_never_cut_off(name):
 
 @pytest.mark.slow
 def test_where_the_question_comes_with_its_answer_the_hinted_policy_is_mostly_right():
-    assert answer_held_out_questions("hinted", ANSWER_HINT)[0] >= 0.8
+    assert answer_held_out_questions("hinted", ANSWER_HINT)[0] >= 0.7
 
 
 def answer_held_out_questions(name, hint=""):
