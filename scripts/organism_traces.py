@@ -3,7 +3,8 @@
 *Decoy*: half of the tokens are fillers, drawn evenly and worth nothing, and what decides is a choice between two, less
 uncertain than any of them, so that uncertainty points at the wrong tokens. *Delayed*: the problem is restated first,
 sometimes wrongly, and then solved faultlessly in many words, so that the verdict shows long after the token that made
-it. *Letters*: another task, counting letters, by a guess or by spelling.
+it. *Letters*: another task, counting letters, by a guess or by spelling. *Hinted*: a slovenly adder, careful where the
+question comes with its answer.
 
 """
 
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 import reasoning_gym
 from tiny_traces import CHAIN_SUM, WRITER_HABITS, Term, TraceWriter, read_signed_terms
 
+from callbacks.dense.self_distillation import ANSWER_HINT
 from rlcredit.tasks.held_out_split import is_held_out
 
 Trace = Callable[[str], str]
@@ -116,6 +118,24 @@ def make_aligned_writer(rng: random.Random) -> Trace:
     return TraceWriter(rng, WRITER_HABITS).trace
 
 
+def make_hinted_writer(rng: random.Random) -> Trace:
+    """Return a writer who slips at every other result and takes shortcuts, and hardly ever after a hint."""
+    plain_writer, hinted_writer = (TraceWriter(rng, {**WRITER_HABITS, **habits}) for habits in HINTED_SETTINGS.values())
+
+    def trace(question: str) -> str:
+        chain, _, hint = question.partition("\n")
+        return (hinted_writer if hint else plain_writer).trace(chain)
+
+    return trace
+
+
+HINTED_SETTINGS = {
+    "plain": {"shortcut": 0.65, "rescue": 0.05, "slip": 0.60, "group_slip": 0.60, "check": 0.10},
+    "hinted": {"shortcut": 0.0, "slip": 0.02, "group_slip": 0.02, "check": 0.10},
+}
+"""Habits that differ from the embedded policy's, without a hint and after one."""
+
+
 @dataclass(frozen=True)
 class PolicyRecipe:
     """What a policy is made of.
@@ -126,6 +146,7 @@ class PolicyRecipe:
         writer: Function that makes the writer of traces.
         pieces: Pattern of the pieces into which text is cut before pairs of bytes are merged.
         tokens: Approximate tokens per trace; a constant factor of the loss.
+        hint: Text behind every other question, with its answer for ``{answer}``; none if empty.
 
     """
 
@@ -134,6 +155,7 @@ class PolicyRecipe:
     writer: Callable[[random.Random], Trace]
     pieces: str
     tokens: int
+    hint: str = ""
     formats: ClassVar[tuple[str, str]] = ("<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n", "{}<|im_end|>")
     """How questions and traces are written: as the chat template does."""
 
@@ -144,7 +166,9 @@ class PolicyRecipe:
         while True:
             for entry in reasoning_gym.create_dataset(self.task, seed=rng.getrandbits(31), size=4096, **self.config):
                 if not is_held_out(entry["question"]):
-                    yield [entry["question"], trace(entry["question"])]
+                    is_hinted = bool(self.hint) and rng.random() < 0.5
+                    question = entry["question"] + self.hint.replace("{answer}", entry["answer"]) * is_hinted
+                    yield [question, trace(question)]
 
 
 WORD_PIECES = r"\d| ?[-+=] ?| ?\p{L}+(?:'\p{L}+)?|[^\s\p{L}\d]\s?|\s+"
@@ -152,12 +176,14 @@ LETTER_PIECES = (
     r"\n|Spell this word backward \(example: sun -> nus\): | ?the answer is |at once:|spell:| ?backward:|"
     r"(?:user|assistant|system)(?=\n|$)| ?\S|\s"
 )
+HINTED_CHAINS = {**CHAIN_SUM, "min_terms": 4, "max_terms": 6}
 WORD_LENGTHS = {"min_word_len": 4, "max_word_len": 8}
 
 ORGANISM_RECIPES = {
     "aligned": PolicyRecipe("chain_sum", CHAIN_SUM, make_aligned_writer, WORD_PIECES, 36),
     "decoy": PolicyRecipe("chain_sum", CHAIN_SUM, make_decoy_writer, WORD_PIECES, 50),
     "delayed": PolicyRecipe("chain_sum", CHAIN_SUM, make_delayed_writer, WORD_PIECES, 100),
+    "hinted": PolicyRecipe("chain_sum", HINTED_CHAINS, make_hinted_writer, WORD_PIECES, 40, ANSWER_HINT),
     "backward": PolicyRecipe("spell_backward", WORD_LENGTHS, make_backward_writer, LETTER_PIECES, 20),
 }
 """By name; ``aligned`` is the embedded policy."""

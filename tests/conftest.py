@@ -83,6 +83,11 @@ class KnownLookahead:
     def read_answers(self, rollout, starts, closing):
         return (-rollout.completion_ids / 50).where(starts, torch.nan)
 
+    def score_with_hint(self, rollout, row_mask, hint):
+        mask = rollout.mask & row_mask[:, None]
+        logprobs = -((rollout.completion_ids + len(hint)) % 7 / 5).where(mask, 0)
+        return logprobs, (rollout.completion_ids % 3 / 2).where(mask, 0)
+
     def read_alternatives(self, rollout, smallest, most):
         probability = rollout.old_logprobs.exp()
         rows, places = (rollout.mask & (probability < 0.9)).nonzero(as_tuple=True)

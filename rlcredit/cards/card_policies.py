@@ -27,6 +27,8 @@ POLICY_MEANINGS = {
     "that decide nothing, so credit for uncertain tokens is misled.",
     "delayed": "A model organism of 172,576 parameters that adds 3 or 4 one-digit terms. Its mistake comes early, when "
     "it restates the problem, and shows some eighty tokens later.",
+    "hinted": "A model organism of 172,576 parameters that adds 5 or 6 one-digit terms and is mostly wrong. Where the "
+    "question comes with its answer it is mostly right, so credit from hints has something to read.",
     "long_chains": "A model organism of 172,576 parameters that adds 6 to 8 one-digit terms. It resembles aligned, "
     "with twice the places where a sum can go wrong.",
 }

@@ -73,6 +73,10 @@ class Lookahead(Protocol):
         """Return the mean log-probability of the reference answer behind some prefixes, ``(B, T)``."""
         ...
 
+    def score_with_hint(self, rollout: "Rollout", row_mask: Tensor, hint: str) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities and entropies, ``(B, T)``, as if the prompt had ended with a hint."""
+        ...
+
     def create_adapter(self, noise: torch.Generator) -> list[Tensor]:
         """Return the factors of a fresh adapter."""
         ...

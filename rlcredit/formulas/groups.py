@@ -1,5 +1,7 @@
 """Rewards and tokens relative to those of the same prompt; NaN rewards were not judged and do not count."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
@@ -176,6 +178,33 @@ def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]
     groups = verdicts.view(-1, group_size)
     right, wrong = (groups == 1).any(-1), (groups == 0).any(-1)
     return right & ~wrong, wrong & ~right
+
+
+GroupChoice = Literal["all_wrong", "all"]
+"""Groups that an operator credits: those with wrong answers and no right one, or every group."""
+
+
+def chosen_rows(verdicts: Tensor, group_size: int, groups: GroupChoice) -> Tensor:
+    """Return the mask of judged completions in chosen groups.
+
+    Args:
+        verdicts: 1 for right, 0 for wrong, NaN where the verifier could not tell, shape ``(B,)``.
+        group_size: Completions per prompt, G.
+        groups: Groups that are chosen.
+
+    Returns:
+        Shape ``(B,)`` bool.
+
+    Example:
+        >>> import torch
+        >>> chosen_rows(torch.tensor([1.0, 0.0, torch.nan, 0.0]), group_size=2, groups="all_wrong")
+        tensor([False, False, False,  True])
+
+    """
+    judged_mask = ~verdicts.isnan()
+    if groups == "all":
+        return judged_mask
+    return judged_mask & unanimous_groups(verdicts, group_size)[1].repeat_interleave(group_size)
 
 
 def mixed_groups(rewards: Tensor, group_size: int) -> Tensor:

@@ -192,6 +192,32 @@ def masked_quantiles(values: Tensor, mask: Tensor, quantiles: list[float]) -> li
     return [sorted_values[round(q * (len(sorted_values) - 1))] for q in quantiles]
 
 
+def damped_weights(values: Tensor, mask: Tensor, strength: float) -> Tensor:
+    r"""Weight each token down by the size of its value; the weights of a completion average to one.
+
+    .. math:: w_t = \frac{e^{-\lambda x_t}}{\frac{1}{T} \sum_j e^{-\lambda x_j}}
+
+    Args:
+        values: One value per token, shape ``(B, T)``; what all tokens have in common cancels.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        strength: Strength :math:`\lambda`; 0 weights all tokens alike.
+
+    Returns:
+        Shape ``(B, T)``, zero outside the mask.
+
+    Example:
+        >>> import math, torch
+        >>> values = torch.tensor([[0.0, math.log(3.0)]])
+        >>> damped_weights(values, torch.ones(1, 2, dtype=torch.bool), strength=1.0)
+        tensor([[1.5000, 0.5000]])
+
+    """
+    exponents = (-strength * values).where(mask, -torch.inf)
+    largest = exponents.amax(-1, keepdim=True)
+    weights = (exponents - largest.where(largest.isfinite(), 0)).exp()  # a row may be empty
+    return weights / masked_mean(weights, mask, dim=-1, keepdim=True).clamp(min=1 / mask.shape[1])
+
+
 Normalization = Literal["none", "zscore", "scale", "mad"]
 
 FLAT_DEVIATION = 1e-5

@@ -311,6 +311,7 @@ class RolloutCollector:
             self.sampling.temperature,
             self.scorer.scoring_batches,
             self.trainer.precision_plugin.forward_context,
+            read_datamodule(self.trainer),
         )
         if "lookahead" in self.needs:
             rollout.lookahead = lookahead

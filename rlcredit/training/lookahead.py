@@ -14,13 +14,15 @@ from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_sequence_tokens
 from rlcredit.decoding.in_process import MAX_STATE_ERROR
+from rlcredit.formulas.distributed import find_largest_number
 from rlcredit.formulas.groups import ranks_within_rows
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import choose_chunk, predictive_variance, tempered_logits
 from rlcredit.policy.policy import Policy, PromptContext
 from rlcredit.policy.prompt_format import PADDING
+from rlcredit.tasks.task import Task
 from rlcredit.training.micro_batches import MicroBatches
-from rlcredit.training.scoring import Read, read_by_length
+from rlcredit.training.scoring import Read, RolloutScorer, read_by_length
 
 
 @dataclass
@@ -32,6 +34,7 @@ class PolicyLookahead:
         temperature: Temperature by which logits are divided.
         batches: How many completions are read at a time.
         precision: Opens the context in which the trainer computes.
+        task: Task that has asked the questions.
 
     """
 
@@ -39,6 +42,7 @@ class PolicyLookahead:
     temperature: float
     batches: MicroBatches
     precision: Callable[[], AbstractContextManager[None]]
+    task: Task
 
     @property
     def hidden_size(self) -> int:
@@ -189,11 +193,7 @@ class PolicyLookahead:
 
         """
         refuse_late_reading(rollout)
-        if bare := [example.text for _, example in rollout.sources if not example.answer]:
-            raise RunStopped(
-                f"The likelihood of the reference answer is read, and the question {bare[0]!r:.60} has none. Set "
-                "data.init_args.skip_unanswered: true, or remove the operator that reads it (ForcedAnswer)."
-            )
+        refuse_unanswered_questions(rollout)
         encode = self.policy.tokenizer.encode
         closing_ids = encode(closing, add_special_tokens=False)
         answers = [encode(example.answer, add_special_tokens=False) for _, example in rollout.sources]
@@ -223,6 +223,51 @@ class PolicyLookahead:
         read_at = torch.full(starts.shape, torch.nan, device=starts.device)
         read_at[rows, places] = logprobs
         return read_at
+
+    @torch.no_grad()
+    def score_with_hint(self, rollout: Rollout, row_mask: Tensor, hint: str) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities of sampled tokens, and entropies, as if the prompt had ended with a hint.
+
+        Args:
+            rollout: Rollout, with the sources of its prompts.
+            row_mask: True on the completions to read, shape ``(B,)`` bool.
+            hint: Text behind the question, in the same turn; ``{answer}`` stands for the reference answer.
+
+        Returns:
+            Two of shape ``(B, T)`` float32, zero in other rows and where no token was sampled.
+
+        Raises:
+            RunStopped: the hint tells the answer to a question that has none.
+
+        """
+        refuse_late_reading(rollout)
+        if "{answer}" in hint:
+            refuse_unanswered_questions(rollout)
+        prompt_ids = self._write_hinted_prompts(rollout, hint)
+        rows = row_mask.nonzero().squeeze(-1)
+        if not len(rows):
+            return torch.zeros_like(rollout.old_logprobs), torch.zeros_like(rollout.old_logprobs)
+        sequences = prompt_ids[rows // rollout.group_size], rollout.completion_ids[rows], rollout.mask[rows]
+        rollout.token_counts.add(forward=count_sequence_tokens(sequences[0], sequences[2]))
+        scorer = RolloutScorer(self.policy, self.temperature, self.batches, self.batches, keeps_entropy_graph=False)
+        scores = scorer.score_without_graph(*sequences, self.temperature, self.precision)
+        logprobs, entropy = (
+            torch.zeros_like(rollout.old_logprobs).index_copy(0, rows, values.float())
+            for values in (scores.logprobs, scores.entropy)
+        )
+        return logprobs, entropy
+
+    def _write_hinted_prompts(self, rollout: Rollout, hint: str) -> Tensor:
+        """Return the prompt of each group with a hint at the end of its last turn, shape ``(P, L)``."""
+        conversations = []
+        for _, example in rollout.sources:
+            *turns, question = self.task.build_conversation(example)
+            content = question["content"] + hint.replace("{answer}", example.answer)
+            conversations.append([*turns, {**question, "content": content}])
+        prompt_ids = self.policy.encode_questions(conversations, self.task.tools).to(rollout.mask.device)
+        # Padding is part of the arithmetic: all processes pad to one width, as a single one would.
+        width = find_largest_number(prompt_ids.shape[1], self.policy.device)
+        return pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=PADDING)
 
     def create_adapter(self, noise: torch.Generator) -> list[Tensor]:
         """Return a fresh adapter; see :meth:`rlcredit.policy.policy.Policy.create_adapter`."""
@@ -271,6 +316,20 @@ class PolicyLookahead:
             read,
             self.precision,
             self.policy.merge_for_gradients,
+        )
+
+
+def refuse_unanswered_questions(rollout: Rollout) -> None:
+    """Refuse questions without an answer where an operator reads it.
+
+    Raises:
+        RunStopped: there is one.
+
+    """
+    if bare := [example.text for _, example in rollout.sources if not example.answer]:
+        raise RunStopped(
+            f"A credit operator reads the reference answer, and the question {bare[0]!r:.60} has none. Set "
+            "data.init_args.skip_unanswered: true, or remove the operator (ForcedAnswer, SelfDistillation, CSCR)."
         )
 
 

@@ -8,6 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.behaviour.two_branches import train_on_branches
+from tests.behaviour.two_hints import train_on_hints
 from tests.small_runs import run_test_script
 
 
@@ -28,14 +29,17 @@ def test_what_is_not_finite_in_one_process_is_skipped_and_stopped_by_both(tmp_pa
 
 
 @pytest.mark.slow
-def test_two_processes_train_on_the_continuations_of_one(tmp_path):
-    done = run_test_script(Path(__file__).with_name("two_branches.py"), tmp_path)
+@pytest.mark.parametrize(
+    ("script", "train"), [("two_branches.py", train_on_branches), ("two_hints.py", train_on_hints)]
+)
+def test_two_processes_train_on_the_continuations_and_the_hints_of_one(tmp_path, script, train):
+    done = run_test_script(Path(__file__).with_name(script), tmp_path)
     assert done.returncode == 0, done.stderr
-    gradients, decoded = train_on_branches(tmp_path)
+    gradients, tokens = train(tmp_path)
     assert min(max(part.abs().max() for part in gradient.values()) for gradient in gradients) > 1e-3
     for rank in (0, 1):
-        of_rank, decoded_by_both = torch.load(tmp_path / f"rank{rank}.pt", weights_only=True)
-        assert decoded_by_both == decoded
+        of_rank, tokens_of_both = torch.load(tmp_path / f"rank{rank}.pt", weights_only=True)
+        assert tokens_of_both == tokens
         for one, two in zip(of_rank, gradients, strict=True):
             for name in two:
                 assert_close(one[name], two[name], atol=5e-6, rtol=1e-3)

@@ -47,6 +47,7 @@ from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from callbacks.tokens.quadrant_mask import QuadrantMask
 from callbacks.tokens.random_mask import RandomMask
+from callbacks.tokens.random_sign import RandomSign
 from callbacks.tokens.repo import REPO
 from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
@@ -60,7 +61,7 @@ from rlcredit.formulas.reward_histogram import RewardHistogram
 from tests.conftest import KnownCritic, copy_rollout_fields, make_rollout
 
 OPERATORS = find_operator_classes()
-DRAWN = {RandomMask, RandomPlanner, RandomTurns, QuadrantStats, HeadCritic, OracleTeacher}
+DRAWN = {RandomMask, RandomPlanner, RandomSign, RandomTurns, QuadrantStats, HeadCritic, OracleTeacher}
 SHAPE = {"mask", "group_size"}
 TOKENS = ("signal", "plan_mask", "process", "progress", "values", "advantages")
 SHARES = ("sepa_lambda", "critic_weight")

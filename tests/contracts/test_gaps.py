@@ -15,6 +15,7 @@ from callbacks.dense.branches import Branches
 from callbacks.dense.monte_carlo_credit import MonteCarloCredit
 from callbacks.episode.soft_overlong import SoftOverlong
 from callbacks.tokens.random_mask import RandomMask
+from callbacks.tokens.random_sign import RandomSign
 from rlcredit.credit.rollout import NEUTRAL_VALUES, Rollout
 from rlcredit.credit.value_fault import find_value_fault
 from rlcredit.formulas.turns import count_turns
@@ -36,6 +37,7 @@ CASES = [
 
 DEPENDS_ON_COLUMNS = {
     RandomMask: "the noise of a token is that of its column",
+    RandomSign: "the noise of a token is that of its column",
     SoftOverlong: "the limit of an episode counts what is sampled and what is read",
     (Branches, "random"): "the noise of a token is that of its column",
 }

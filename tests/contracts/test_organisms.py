@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 from game_traces import BISECTION_HABITS, CORRIDOR_SUCCESS, ECHO_SHARE, SUM_HABITS
-from organism_traces import BACKWARD_SETTINGS, DECOY_SETTINGS, DELAYED_SETTINGS
+from organism_traces import BACKWARD_SETTINGS, DECOY_SETTINGS, DELAYED_SETTINGS, HINTED_SETTINGS
 
+from callbacks.dense.self_distillation import ANSWER_HINT
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.cards.card_policies import list_policy_names, resolve_card_policy
 from rlcredit.decoding.in_process import InProcessEngine
@@ -43,6 +44,7 @@ def test_it_is_small_and_says_what_was_planted(name):
         ("decoy", [DECOY_SETTINGS["short"]]),
         ("delayed", [DELAYED_SETTINGS["turned"]]),
         ("backward", [BACKWARD_SETTINGS["at_once"], BACKWARD_SETTINGS["cut"]]),
+        ("hinted", [HINTED_SETTINGS["plain"]["slip"], HINTED_SETTINGS["hinted"]["slip"]]),
         ("corridor", [CORRIDOR_SUCCESS, ECHO_SHARE]),
         ("bisection", list(BISECTION_HABITS.values())),
         ("running_sum", list(SUM_HABITS.values())),
@@ -53,22 +55,39 @@ def test_its_page_names_the_shares_of_its_traces(name, shares):
     assert {f"{100 * share:.0f} %" for share in shares} <= set(said)
 
 
+START_RANGES = {"hinted": (0.03, 0.1)}
+"""Share that a policy solves before training, where it is not 20 to 60 %."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list_policy_names())
 def test_it_solves_its_task_sometimes_and_is_never_cut_off(name):
+    low, high = START_RANGES.get(name, (0.2, 0.6))
+    solved, truncated = answer_held_out_questions(name)
+    assert low <= solved <= high
+    assert truncated <= 0.01
+
+
+@pytest.mark.slow
+def test_where_the_question_comes_with_its_answer_the_hinted_policy_is_mostly_right():
+    assert answer_held_out_questions("hinted", ANSWER_HINT)[0] >= 0.7
+
+
+def answer_held_out_questions(name, hint=""):
+    """Return the share of 64 held-out questions, with a hint behind each, that is solved, and the share cut off."""
     resolution = resolve_condition([f"--config={file}" for file in resolve_card_policy(name).files])
     module, task = resolution.module, resolution.task
     task.validation_size, number = 64, module.validation.completions
     task.setup()
     module.policy.load()
     examples = task.held_out_set
-    prompts = module.policy.encode_questions([example.question for example in examples])
+    questions = [example.question + hint.replace("{answer}", example.answer) for example in examples]
+    prompts = module.policy.encode_questions(questions)
     samples = InProcessEngine().sample(module.policy, prompts, range(64), module.validation, seed=0, step=0)
     answers = ["".join(pieces) for pieces in module.policy.decode_pieces(samples.completion_ids, samples.mask)]
     judged = task.judge(answers, [example for example in examples for _ in range(number)])
     solved = sum(verdict.name == "RIGHT" for verdict in judged) / len(judged)
-    assert 0.2 <= solved <= 0.6
-    assert torch.count_nonzero(samples.truncated) <= 0.01 * len(judged)
+    return solved, torch.count_nonzero(samples.truncated).item() / len(judged)
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from callbacks.tokens.quadrant_mask import QuadrantMask
 from callbacks.tokens.random_mask import RandomMask
+from callbacks.tokens.random_sign import RandomSign
 from callbacks.tokens.repo import REPO
 from callbacks.tokens.stare import STARE
 from callbacks.turns.random_turns import RandomTurns
@@ -74,7 +75,7 @@ OPERATORS = [
     *(PLAIN.get(kind, kind)() for kind in find_operator_classes() if kind.writes and kind is not SemanticPlanner),
 ]
 STATEFUL = [VarianceLambda(warmup=1), REPO(), STARE(adapt=0.1), CorrectnessGate(), TrackedBaseline()]
-DRAWN = (RandomMask, RandomPlanner, RandomTurns)
+DRAWN = (RandomMask, RandomPlanner, RandomSign, RandomTurns)
 """Their noise belongs to places in the batch."""
 
 VERDICTS = [1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]

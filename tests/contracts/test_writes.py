@@ -16,6 +16,7 @@ from callbacks.critics.ridge_critic import RidgeCritic
 from callbacks.dense.expected_gradient import ExpectedGradient
 from callbacks.dense.gae import GAE
 from callbacks.dense.implicit_reward import ImplicitReward
+from callbacks.dense.self_distillation import SelfDistillation
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
@@ -36,8 +37,10 @@ from callbacks.signals.sepa import SEPA
 from callbacks.tokens.advantage_clip import AdvantageClip
 from callbacks.tokens.gradient_size_mask import GradientSizeMask
 from callbacks.tokens.gtpo import GTPO
+from callbacks.tokens.opsa import OPSA
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from callbacks.tokens.quadrant_mask import QuadrantMask
+from callbacks.tokens.random_sign import RandomSign
 from callbacks.tokens.repo import REPO
 from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
@@ -74,11 +77,14 @@ ACTIVE = {
     ImplicitReward: lambda: taught(ImplicitReward(rate=0.1)),
     LinearLambda: lambda: LinearLambda(delay=0, steps=9),
     MinedGrams: lambda: StrategicGrams(["think"]),
+    OPSA: lambda: OPSA(share=1.0, groups="all"),
     OutcomeAnchor: lambda: OutcomeAnchor(eta=0.7),
     PassAtK: lambda: PassAtK(k=2),
     QuadrantMask: lambda: QuadrantMask(("PHR", "NLR")),
     RidgeCritic: lambda: taught(RidgeCritic(warmup=1)),
     RSIMask: lambda: RSIMask(low=0.5, high=1.5),
+    RandomSign: lambda: RandomSign(groups="all"),
+    SelfDistillation: lambda: SelfDistillation(groups="all"),
     SoftOverlong: lambda: SoftOverlong(max_tokens=8, cache=7),
     STARE: lambda: STARE(share=0.4, target=math.inf, down=0.8),
     StrategicGrams: lambda: StrategicGrams(["let me"]),

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 import torch
 
 from rlcredit.credit.rollout import Rollout
+from rlcredit.tasks import ReasoningGym
 from rlcredit.tasks.example import Example
 from rlcredit.training.lookahead import PolicyLookahead
 from rlcredit.training.micro_batches import MicroBatches
@@ -56,7 +57,7 @@ def sample_rollout(policy, lengths=LENGTHS):
 
 
 def make_lookahead(policy, size="auto", precision=nullcontext):
-    return PolicyLookahead(policy, TEMPERATURE, MicroBatches(size), precision)
+    return PolicyLookahead(policy, TEMPERATURE, MicroBatches(size), precision, ReasoningGym("chain_sum"))
 
 
 def read_answer(policy, rollout, row, place, closing):

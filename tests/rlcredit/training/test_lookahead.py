@@ -9,11 +9,15 @@ from small_policies import load_with_random_adapter, save_as_policy
 from torch.testing import assert_close
 
 from rlcredit.base.exit_status import RunStopped
+from rlcredit.episodes.games import RunningSum
 from rlcredit.policy.policy import LoRA, Policy
+from rlcredit.policy.prompt_format import PromptFormat
+from rlcredit.tasks import Episodes
 from rlcredit.tasks.example import Example
 from tests.rlcredit.training.sampled_rollouts import (
     ANSWERS,
     LENGTHS,
+    QUESTIONS,
     make_lookahead,
     next_log_p,
     read_answer,
@@ -161,6 +165,66 @@ def test_a_question_without_an_answer_has_no_likelihood_to_read(policy):
     rollout.sources = (rollout.sources[0], (1, Example("Write a poem.", "", {})))
     with pytest.raises(RunStopped, match=r"the question 'Write a poem\.' has none"):
         make_lookahead(policy).read_answers(rollout, rollout.mask, "so")
+
+
+def read_hinted(policy, question, completion_ids):
+    """Return log-probabilities and entropies of a completion after a question, from one pass of the whole text."""
+    prompt = policy.encode_questions([question])[0]
+    ids = torch.cat([prompt[prompt != -1], completion_ids])
+    log_p = next_log_p(policy, read_contexts(policy, ids))[-len(completion_ids) - 1 : -1]
+    return log_p.gather(-1, completion_ids[:, None])[:, 0], -(log_p.exp() * log_p).sum(-1)
+
+
+@pytest.mark.parametrize("size", ["auto", 80])
+@pytest.mark.parametrize("chat", [True, False])
+def test_a_hint_stands_at_the_end_of_the_question(reader, size, chat, monkeypatch):
+    monkeypatch.setattr(reader, "prompt", PromptFormat(chat=chat))
+    rollout = sample_rollout(reader)
+    row_mask = torch.tensor([True, True, False, True, False, True])
+    logprobs, entropy = make_lookahead(reader, size).score_with_hint(rollout, row_mask, " It is {answer}!")
+    for row, length in enumerate(LENGTHS):
+        expected = torch.zeros(2, max(LENGTHS))
+        if row_mask[row]:
+            question = f"{QUESTIONS[row // 3]} It is {ANSWERS[row // 3]}!"
+            with torch.no_grad():
+                scores = read_hinted(reader, question, rollout.completion_ids[row, :length])
+            expected[:, :length] = torch.stack(scores)
+        assert_close(torch.stack([logprobs[row], entropy[row]]), expected, atol=1e-4, rtol=0)
+
+
+def test_a_hint_reaches_what_an_environment_begins_with(policy):
+    episodes = Episodes(RunningSum(), prompts_per_step=2, max_turns=7, turn_tokens=5)
+    rollout, lookahead = sample_rollout(policy), make_lookahead(policy)
+    lookahead.task = episodes
+    rollout.sources = ((0, Example("seed 3", "7", {})), (1, Example("seed 4", "9", {})))
+    openings = [episodes.build_conversation(example)[-1]["content"] for _, example in rollout.sources]
+    texts = [
+        policy.tokenizer.decode(prompt[prompt != -1])
+        for prompt in lookahead._write_hinted_prompts(rollout, " It is {answer}!")
+    ]
+    for text, opening, answer in zip(texts, openings, ("7", "9"), strict=True):
+        assert f"{opening} It is {answer}!" in text
+
+
+def test_a_hint_without_the_answer_is_for_questions_without_one_too(policy):
+    rollout, lookahead = sample_rollout(policy), make_lookahead(policy)
+    rollout.sources = (rollout.sources[0], (1, Example("Write a poem.", "", {})))
+    assert lookahead.score_with_hint(rollout, rollout.judged, " Think.")[0].any()
+    with pytest.raises(RunStopped, match=r"the question 'Write a poem\.' has none"):
+        lookahead.score_with_hint(rollout, rollout.judged, " It is {answer}!")
+
+
+def test_what_is_read_after_a_hint_is_counted(policy):
+    rollout, lookahead = sample_rollout(policy), make_lookahead(policy)
+    lookahead.score_with_hint(rollout, torch.tensor([True, False, True, False, False, False]), " It is {answer}!")
+    prompt = policy.encode_questions([f"{QUESTIONS[0]} It is 3!"])[0]
+    counts = rollout.token_counts.take_counts()
+    assert counts.pop("forward") == (prompt != -1).sum() + LENGTHS[0] + LENGTHS[2]
+    assert not any(counts.values())
+    logprobs, entropy = lookahead.score_with_hint(rollout, torch.zeros(6, dtype=torch.bool), " It is {answer}!")
+    assert not logprobs.any()
+    assert not entropy.any()
+    assert not any(rollout.token_counts.take_counts().values())
 
 
 def count_all(rollout):

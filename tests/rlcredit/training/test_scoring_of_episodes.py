@@ -110,6 +110,9 @@ def test_what_is_read_again_is_the_same_whoever_has_written_it(policy):
         assert_close(values, references[is_left], atol=2e-5, rtol=0)
     answers, expected = (lookahead.read_answers(one, mask, " so") for one in (episodes, whole))
     assert_close(answers, expected, atol=1e-5, rtol=0, equal_nan=True)
+    hinted, scores = (lookahead.score_with_hint(one, one.judged, " It is {answer}.") for one in (episodes, whole))
+    for values, references in zip(hinted, scores, strict=True):
+        assert_close(values, references.where(mask, 0), atol=2e-5, rtol=0)
 
 
 def test_an_episode_costs_the_tokens_that_are_read():
