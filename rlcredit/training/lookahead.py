@@ -172,6 +172,21 @@ class PolicyLookahead:
         order = by_row[ranks_within_rows(i[by_row], len(states)) < limit].sort().values
         return i[order], t[order], tokens[order], logprobs[order]
 
+    def list_answers(self, rollout: Rollout) -> list[tuple[str, ...]]:
+        """Return the accepted answers of each prompt, the reference first.
+
+        Raises:
+            RunStopped: a question has no answer.
+
+        """
+        if bare := [example.text for _, example in rollout.sources if not example.answer]:
+            raise RunStopped(
+                f"The reference answer is read, and the question {bare[0]!r:.60} has none. Set "
+                "data.init_args.skip_unanswered: true, or remove the operator that reads it (AnswerCritic or "
+                "ForcedAnswer)."
+            )
+        return [example.accepted_answers for _, example in rollout.sources]
+
     @torch.no_grad()
     def read_answers(self, rollout: Rollout, starts: Tensor, closing: str) -> Tensor:
         """Return the likelihood of the reference answer, if the policy is made to answer after a prefix.
@@ -189,14 +204,9 @@ class PolicyLookahead:
 
         """
         refuse_late_reading(rollout)
-        if bare := [example.text for _, example in rollout.sources if not example.answer]:
-            raise RunStopped(
-                f"The likelihood of the reference answer is read, and the question {bare[0]!r:.60} has none. Set "
-                "data.init_args.skip_unanswered: true, or remove the operator that reads it (ForcedAnswer)."
-            )
         encode = self.policy.tokenizer.encode
         closing_ids = encode(closing, add_special_tokens=False)
-        answers = [encode(example.answer, add_special_tokens=False) for _, example in rollout.sources]
+        answers = [encode(accepted[0], add_special_tokens=False) for accepted in self.list_answers(rollout)]
         width = len(closing_ids) + max(map(len, answers))
         ids = torch.full((len(answers), width), PADDING)
         is_answer = torch.zeros(ids.shape, dtype=torch.bool)
