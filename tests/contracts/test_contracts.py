@@ -91,8 +91,17 @@ NEUTRAL = [
 ]
 """What headers declare to be the identity, and other arguments or neighbours with which an operator is."""
 
-NEVER_NEUTRAL = {"AnnealOut", "BatchNormalization", "BucketNormalization", "OddsWeight", "RandomPlanner", "WithinTurns"}
-"""Operators that always change what they read: they normalise, weigh by a probability, turn a mask, or run another."""
+NEVER_NEUTRAL = {
+    "AnnealOut",
+    "AnswerCritic",
+    "BatchNormalization",
+    "BucketNormalization",
+    "OddsWeight",
+    "RandomPlanner",
+    "WithinTurns",
+}
+"""Operators that always change what they read: they normalise, weigh by a probability, turn a mask, judge, or run
+another."""
 
 
 ACTIVE = {

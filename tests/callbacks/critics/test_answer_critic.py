@@ -85,10 +85,10 @@ def draw_alike(seed):
     rollout.mask = torch.ones_like(rollout.mask)
     rollout.hidden, rollout.old_logprobs = torch.zeros_like(rollout.hidden), torch.full(rollout.mask.shape, -0.5)
     answers = [answer for answer, *_ in rollout.lookahead.list_answers(rollout) for _ in range(8)]
-    stated = [
+    words = [
         answer if right else {"4": "think"}.get(answer, "4") for answer, right in zip(answers, rewards, strict=True)
     ]
-    rollout.tokens = [["so", " ", word, ".", " end", ""] for word in stated]
+    rollout.tokens = [["so", " ", word, ".", " end", ""] for word in words]
     return rollout
 
 
