@@ -77,7 +77,8 @@ class AnswerCritic(
         statements = torch.zeros(*masks.shape, 2)
         for row, mask in enumerate(masks):
             texts = list(compress(rollout.tokens[row], mask.tolist()))
-            statements[row, mask] = answer_statements(texts, answers[row // rollout.group_size])
+            places = mask.nonzero().squeeze(1)[: len(texts)]  # a rollout may come without texts
+            statements[row, places] = answer_statements(texts, answers[row // rollout.group_size])
         features = super().describe_prefixes(rollout, chosen)
         return torch.cat([features, statements.to(features)[chosen]], -1)
 
