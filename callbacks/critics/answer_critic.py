@@ -69,6 +69,19 @@ class AnswerCritic(
     credit is the reward less the seeing critic's value, weighted by the disagreement: here ``GAE(lam=1.0)`` and
     ``GTPO``. There both critics are language models, one of which has the answer in its prompt, and a weight is one
     plus the standard score of the disagreement in the batch, clipped to [0.5, 2].
+
+    Args:
+        width: Units of each hidden layer.
+        rate: Learning rate.
+        decay: Weight decay of AdamW.
+        fits: Steps of AdamW per rollout; four times as many while it warms up.
+        batch: Prefixes per step.
+        rollouts: Rollouts that it learns from, the last one included.
+        prefixes: Most prefixes of a rollout that it keeps, chosen at random.
+        target: Histogram in which it predicts the reward; right or wrong if None.
+        warmup: Rollouts that it learns from before it is used.
+        lam: Lambda of what it learns; 1 is the return itself, less learns from rewards and its own values alone.
+
     """
 
     def describe_prefixes(self, rollout: Rollout, chosen: Tensor) -> Tensor:
