@@ -8,7 +8,7 @@ from itertools import accumulate, compress
 import torch
 from torch import Tensor
 
-from callbacks.critics.head_critic import HeadCritic
+from rlcredit.credit.network_critic import NetworkCritic
 from rlcredit.credit.operator import Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.masked import masked_mean
@@ -18,7 +18,7 @@ MOST_STATEMENTS = 3
 
 
 def answer_statements(texts: Sequence[str], answers: Sequence[str]) -> Tensor:
-    r"""Return how often an answer stands in the text before each token, and whether that text ends with one.
+    r"""Return the number of statements of an answer before each token, and whether that text ends with one.
 
     .. math:: \Bigl(\tfrac{1}{3} \min(3, n_t),\; 1[\text{an answer ends at } t]\Bigr)
 
@@ -44,16 +44,16 @@ def answer_statements(texts: Sequence[str], answers: Sequence[str]) -> Tensor:
     text, prefix_lengths = "".join(texts), list(accumulate(map(len, texts), initial=0))[:-1]
     wordings = rf"(?<!\w)(?:{'|'.join(map(re.escape, answers))})"
     ends = [match.end() for match in re.finditer(rf"{wordings}(?!\w)", text)]
-    last, longest = re.compile(rf"{wordings}\Z"), max(map(len, answers))
+    final_wording, size = re.compile(rf"{wordings}\Z"), max(map(len, answers))
     rows = []
     for length in prefix_lengths:
-        is_last = last.search(text, max(0, length - longest), length) is not None
+        is_last = final_wording.search(text, max(0, length - size), length) is not None
         rows.append((min(bisect_left(ends, length) + is_last, MOST_STATEMENTS) / MOST_STATEMENTS, float(is_last)))
     return torch.tensor(rows).view(-1, 2)
 
 
 class AnswerCritic(
-    HeadCritic,
+    NetworkCritic,
     reads="hidden judged lookahead old_logprobs returns rewards step tokens values",
     writes="critic_weight signal values",
 ):
@@ -84,7 +84,7 @@ class AnswerCritic(
 
     """
 
-    def describe_prefixes(self, rollout: Rollout, chosen: Tensor) -> Tensor:
+    def describe_prefixes(self, rollout: Rollout, token_mask: Tensor) -> Tensor:
         """Return the features of ``HeadCritic``, and the statements of the answer; arguments as there."""
         answers, masks = rollout.lookahead.list_answers(rollout), rollout.mask.cpu()
         statements = torch.zeros(*masks.shape, 2)
@@ -92,8 +92,8 @@ class AnswerCritic(
             texts = list(compress(rollout.tokens[row], mask.tolist()))
             places = mask.nonzero().squeeze(1)[: len(texts)]  # a rollout may come without texts
             statements[row, places] = answer_statements(texts, answers[row // rollout.group_size])
-        features = super().describe_prefixes(rollout, chosen)
-        return torch.cat([features, statements.to(features)[chosen]], -1)
+        features = super().describe_prefixes(rollout, token_mask)
+        return torch.cat([features, statements.to(features)[token_mask]], -1)
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Estimate; log the quality of the values, and the mean disagreement."""

@@ -170,10 +170,10 @@ class FeatureCritic(
     def make_predictor(self) -> Callable[[Tensor], Tensor]:
         """Return the critic as it is, a function from features, ``(N, F)``, to values, ``(N,)``."""
 
-    def describe_prefixes(self, rollout: Rollout, chosen: Tensor) -> Tensor:
-        """Return the features of the prefixes before some tokens, shape ``(N, F)``; ``chosen`` is ``(B, T)`` bool."""
+    def describe_prefixes(self, rollout: Rollout, token_mask: Tensor) -> Tensor:
+        """Return the features of the prefixes before some tokens, shape ``(N, F)``; ``token_mask`` is ``(B, T)`` bool."""
         path = prefix_statistics(-rollout.old_logprobs, rollout.mask)
-        return prefix_features(rollout, chosen.nonzero()[:, 0], rollout.hidden[chosen], path[chosen])
+        return prefix_features(rollout, token_mask.nonzero()[:, 0], rollout.hidden[token_mask], path[token_mask])
 
     def judge(self, rollout: Rollout) -> Tensor:
         """Return the value of the prefix before each token; leave the critic in the ledger, if it is declared."""
