@@ -171,7 +171,7 @@ class FeatureCritic(
         """Return the critic as it is, a function from features, ``(N, F)``, to values, ``(N,)``."""
 
     def describe_prefixes(self, rollout: Rollout, token_mask: Tensor) -> Tensor:
-        """Return the features of the prefixes before some tokens, shape ``(N, F)``; ``token_mask`` is ``(B, T)`` bool."""
+        """Return the features of the prefixes before the tokens of a mask ``(B, T)``, shape ``(N, F)``."""
         path = prefix_statistics(-rollout.old_logprobs, rollout.mask)
         return prefix_features(rollout, token_mask.nonzero()[:, 0], rollout.hidden[token_mask], path[token_mask])
 

@@ -206,7 +206,7 @@ class PolicyLookahead:
         refuse_late_reading(rollout)
         encode = self.policy.tokenizer.encode
         closing_ids = encode(closing, add_special_tokens=False)
-        answers = [encode(accepted[0], add_special_tokens=False) for accepted in self.list_answers(rollout)]
+        answers = [encode(wordings[0], add_special_tokens=False) for wordings in self.list_answers(rollout)]
         width = len(closing_ids) + max(map(len, answers))
         ids = torch.full((len(answers), width), PADDING)
         is_answer = torch.zeros(ids.shape, dtype=torch.bool)
