@@ -80,6 +80,9 @@ class KnownLookahead:
         logits = states @ self.embed(torch.arange(110)).T
         return logits.log_softmax(-1).gather(-1, rollout.completion_ids[rows][..., None]).squeeze(-1)
 
+    def list_answers(self, rollout):
+        return [("4",), ("think", "let me"), *[("4",)] * len(rollout.mask)][: len(rollout.mask) // rollout.group_size]
+
     def read_answers(self, rollout, starts, closing):
         return (-rollout.completion_ids / 50).where(starts, torch.nan)
 

@@ -170,25 +170,26 @@ class FeatureCritic(
     def make_predictor(self) -> Callable[[Tensor], Tensor]:
         """Return the critic as it is, a function from features, ``(N, F)``, to values, ``(N,)``."""
 
+    def describe_prefixes(self, rollout: Rollout, token_mask: Tensor) -> Tensor:
+        """Return the features of the prefixes before the tokens of a mask ``(B, T)``, shape ``(N, F)``."""
+        path = prefix_statistics(-rollout.old_logprobs, rollout.mask)
+        return prefix_features(rollout, token_mask.nonzero()[:, 0], rollout.hidden[token_mask], path[token_mask])
+
     def judge(self, rollout: Rollout) -> Tensor:
-        """Return the value of the prefix before each token, and leave the critic in the ledger."""
-        rollout.critic = FittedCritic(self.make_predictor())
+        """Return the value of the prefix before each token; leave the critic in the ledger, if it is declared."""
+        predict = self.make_predictor()
+        if "critic" in self.writes:
+            rollout.critic = FittedCritic(predict)
         values = torch.zeros_like(rollout.old_logprobs)
-        values[rollout.mask] = rollout.critic.predict(_describe_prefixes(rollout, rollout.mask))
+        values[rollout.mask] = predict(self.describe_prefixes(rollout, rollout.mask))
         return values
 
     def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
         """Fit the prefixes of the judged completions of all processes."""
         mask = rollout.judged_mask
-        parts = (_describe_prefixes(rollout, mask), returns[mask])
+        parts = (self.describe_prefixes(rollout, mask), returns[mask])
         features, targets = (gather_over_processes(part)[0] for part in parts)
         return self.fit(features, targets, make_noise(self, rollout))
-
-
-def _describe_prefixes(rollout: Rollout, rows: Tensor) -> Tensor:
-    """Return the features of the prefixes before some tokens, shape ``(N, F)``; ``chosen`` is ``(B, T)`` bool."""
-    path = prefix_statistics(-rollout.old_logprobs, rollout.mask)
-    return prefix_features(rollout, rows.nonzero()[:, 0], rollout.hidden[rows], path[rows])
 
 
 def describe_values(rollout: Rollout) -> Metrics:

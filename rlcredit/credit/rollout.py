@@ -69,6 +69,10 @@ class Lookahead(Protocol):
         """Return likely tokens that were not sampled, and the states behind them."""
         ...
 
+    def list_answers(self, rollout: "Rollout") -> list[tuple[str, ...]]:
+        """Return the accepted answers of each prompt."""
+        ...
+
     def read_answers(self, rollout: "Rollout", starts: Tensor, closing: str) -> Tensor:
         """Return the mean log-probability of the reference answer behind some prefixes, ``(B, T)``."""
         ...

@@ -86,7 +86,7 @@ def explain_idle_operators(callbacks: Iterable[object], group_size: int, has_rea
 
 def _find_byproducts(operator: OperatorContract) -> frozenset[str]:
     """Return the fields that an operator may write although nothing reads them: what comes with a critic's values."""
-    return frozenset(["critic", "critic_weight"] if "values" in operator.writes else [])
+    return frozenset(["critic", "critic_weight", "signal"] if "values" in operator.writes else [])
 
 
 def _refuse_undefined_read(stack: Sequence[OperatorContract], place: int, name: str) -> None:

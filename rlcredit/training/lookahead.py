@@ -176,6 +176,16 @@ class PolicyLookahead:
         order = by_row[ranks_within_rows(i[by_row], len(states)) < limit].sort().values
         return i[order], t[order], tokens[order], logprobs[order]
 
+    def list_answers(self, rollout: Rollout) -> list[tuple[str, ...]]:
+        """Return the accepted answers of each prompt, the reference first.
+
+        Raises:
+            RunStopped: a question has no answer.
+
+        """
+        refuse_unanswered_questions(rollout)
+        return [example.accepted_answers for _, example in rollout.sources]
+
     @torch.no_grad()
     def read_answers(self, rollout: Rollout, starts: Tensor, closing: str) -> Tensor:
         """Return the likelihood of the reference answer, if the policy is made to answer after a prefix.
@@ -193,10 +203,9 @@ class PolicyLookahead:
 
         """
         refuse_late_reading(rollout)
-        refuse_unanswered_questions(rollout)
         encode = self.policy.tokenizer.encode
         closing_ids = encode(closing, add_special_tokens=False)
-        answers = [encode(example.answer, add_special_tokens=False) for _, example in rollout.sources]
+        answers = [encode(wordings[0], add_special_tokens=False) for wordings in self.list_answers(rollout)]
         width = len(closing_ids) + max(map(len, answers))
         ids = torch.full((len(answers), width), PADDING)
         is_answer = torch.zeros(ids.shape, dtype=torch.bool)
@@ -328,8 +337,9 @@ def refuse_unanswered_questions(rollout: Rollout) -> None:
     """
     if bare := [example.text for _, example in rollout.sources if not example.answer]:
         raise RunStopped(
-            f"A credit operator reads the reference answer, and the question {bare[0]!r:.60} has none. Set "
-            "data.init_args.skip_unanswered: true, or remove the operator (ForcedAnswer, SelfDistillation, CSCR)."
+            f"The reference answer is read, and the question {bare[0]!r:.60} has none. Set "
+            "data.init_args.skip_unanswered: true, or remove the operator that reads it (AnswerCritic, ForcedAnswer, "
+            "SelfDistillation or CSCR)."
         )
 
 

@@ -16,6 +16,7 @@ from torch.testing import assert_close
 import callbacks
 from callbacks import StackWarning
 from callbacks.critics.adapter_critic import AdapterCritic
+from callbacks.critics.answer_critic import AnswerCritic
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.critics.oracle_teacher import OracleTeacher
 from callbacks.dense.implicit_reward import ImplicitReward
@@ -38,6 +39,7 @@ from callbacks.schedules.variance_lambda import VarianceLambda
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.signals.sepa import SEPA
 from callbacks.signals.sepa_amplification import SEPAAmplification
+from callbacks.signals.shuffled_signal import ShuffledSignal
 from callbacks.signals.surprisal import Surprisal
 from callbacks.tokens.delight import Delight
 from callbacks.tokens.eapo import EAPO
@@ -61,7 +63,10 @@ from rlcredit.formulas.reward_histogram import RewardHistogram
 from tests.conftest import KnownCritic, copy_rollout_fields, make_rollout
 
 OPERATORS = find_operator_classes()
-DRAWN = {RandomMask, RandomPlanner, RandomSign, RandomTurns, QuadrantStats, HeadCritic, OracleTeacher}
+DRAWN = {
+    *(RandomMask, RandomPlanner, RandomSign, RandomTurns, ShuffledSignal, QuadrantStats),
+    *(AnswerCritic, HeadCritic, OracleTeacher),
+}
 SHAPE = {"mask", "group_size"}
 TOKENS = ("signal", "plan_mask", "process", "progress", "values", "advantages")
 SHARES = ("sepa_lambda", "critic_weight")
@@ -90,8 +95,17 @@ NEUTRAL = [
 ]
 """What headers declare to be the identity, and other arguments or neighbours with which an operator is."""
 
-NEVER_NEUTRAL = {"AnnealOut", "BatchNormalization", "BucketNormalization", "OddsWeight", "RandomPlanner", "WithinTurns"}
-"""Operators that always change what they read: they normalise, weigh by a probability, turn a mask, or run another."""
+NEVER_NEUTRAL = {
+    "AnnealOut",
+    "AnswerCritic",
+    "BatchNormalization",
+    "BucketNormalization",
+    "OddsWeight",
+    "RandomPlanner",
+    "WithinTurns",
+}
+"""Operators that always change what they read: they normalise, weigh by a probability, turn a mask, judge, or run
+another."""
 
 
 ACTIVE = {
@@ -102,6 +116,7 @@ ACTIVE = {
     TACO: lambda: TACO(alpha=1.0),
     AdapterCritic: lambda: AdapterCritic(target=RewardHistogram(high=2.0), warmup=1, rate=0.1),
     ImplicitReward: lambda: ImplicitReward(rate=0.1),
+    AnswerCritic: lambda: AnswerCritic(target=RewardHistogram(high=2.0), warmup=1, fits=2),
     HeadCritic: lambda: HeadCritic(target=RewardHistogram(high=2.0), warmup=1, fits=2),
     STARE: lambda: STARE(target=math.inf, down=0.9, adapt=0.1),
     WithinTurns: lambda: WithinTurns(REPO()),
@@ -349,7 +364,7 @@ VERDICT_READERS = {CorrectnessGate, OutcomeAnchor}
 
 def made_for_real_rewards(operator):
     """An operator for rewards below zero, which critics have to be told of."""
-    if operator in (AdapterCritic, HeadCritic):
+    if operator in (AdapterCritic, AnswerCritic, HeadCritic):
         arguments = {"rate": 0.1} if operator is AdapterCritic else {"fits": 2}
         return operator(target=RewardHistogram(bins=9, low=-9.0, high=9.0), warmup=1, **arguments)
     return PassAtK(k=2) if operator is PassAtK else made(operator)

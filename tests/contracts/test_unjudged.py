@@ -8,6 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from callbacks import StackWarning
+from callbacks.critics.answer_critic import AnswerCritic
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.dense.branches import Branches
 from callbacks.dense.monte_carlo_credit import MonteCarloCredit
@@ -27,6 +28,7 @@ from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.variance_lambda import VarianceLambda
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.signals.sepa import SEPA
+from callbacks.signals.shuffled_signal import ShuffledSignal
 from callbacks.tokens.delight import Delight
 from callbacks.tokens.entropy_gate import EntropyGate
 from callbacks.tokens.entropy_mask import EntropyMask
@@ -65,6 +67,7 @@ PLAIN = {
     AnnealOut: lambda: AnnealOut(REPO(), delay=0, steps=9),
     SoftOverlong: lambda: SoftOverlong(max_tokens=6, cache=4),
     CorrectnessGate: lambda: CorrectnessGate(threshold=0.55),
+    AnswerCritic: lambda: AnswerCritic(width=8, fits=2, batch=64),
     HeadCritic: lambda: HeadCritic(width=8, fits=2, batch=64),
     VarianceLambda: lambda: VarianceLambda(warmup=1, decay=0.0, threshold=5.0, steps=None),
     PassAtK: lambda: PassAtK(k=1),
@@ -75,7 +78,7 @@ OPERATORS = [
     *(PLAIN.get(kind, kind)() for kind in find_operator_classes() if kind.writes and kind is not SemanticPlanner),
 ]
 STATEFUL = [VarianceLambda(warmup=1), REPO(), STARE(adapt=0.1), CorrectnessGate(), TrackedBaseline()]
-DRAWN = (RandomMask, RandomPlanner, RandomSign, RandomTurns)
+DRAWN = (RandomMask, RandomPlanner, RandomSign, RandomTurns, ShuffledSignal)
 """Their noise belongs to places in the batch."""
 
 VERDICTS = [1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]

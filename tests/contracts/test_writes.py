@@ -11,6 +11,7 @@ import torch
 
 from callbacks import StackWarning
 from callbacks.critics.adapter_critic import AdapterCritic
+from callbacks.critics.answer_critic import AnswerCritic
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.critics.ridge_critic import RidgeCritic
 from callbacks.dense.expected_gradient import ExpectedGradient
@@ -68,6 +69,7 @@ ACTIVE = {
     AdapterCritic: lambda: taught(AdapterCritic(warmup=1)),
     AdvantageClip: lambda: AdvantageClip(1.05),
     AnnealOut: lambda: AnnealOut(REPO(), delay=0, steps=9),
+    AnswerCritic: lambda: taught(AnswerCritic(width=8, fits=2, batch=64, warmup=1)),
     ConstantLambda: lambda: ConstantLambda(0.7),
     CorrectnessGate: lambda: CorrectnessGate(threshold=0.1, ramp=9),
     ExpectedGradient: lambda: ExpectedGradient(share=0.5),
