@@ -150,8 +150,8 @@ class PairedConclusion:
         p: P-value of no difference, corrected for the family.
         p_equivalence: P-value of a difference at least as large as the margin, corrected in the same way.
         words: Conclusion in words.
-        detectable: True difference that was found with a power of 80 % at the level left to the member; None where
-            there is a conclusion, and where no difference is large enough.
+        detectable: True difference that such pairs find with a power of 80 % at the level left to the member; None
+            unless it is undecided.
 
     """
 
