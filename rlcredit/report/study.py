@@ -1,23 +1,23 @@
-"""Comparisons of several campaigns, corrected together."""
+"""Comparisons of several campaigns, corrected together, pooled over equal arms, and the collapses of every arm."""
 
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from rlcredit.base.files import render_csv, write_atomically
 from rlcredit.campaign.declaration import ALPHA
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
-from rlcredit.report.condition_comparison import (
-    ConditionComparison,
-    choose_paired_test,
-    compare_conditions,
-    conclude_comparison,
-)
-from rlcredit.report.csv_files import flatten_interval
+from rlcredit.report.condition_comparison import ConditionComparison, collect_comparisons, conclude_comparisons
+from rlcredit.report.csv_files import flatten_interval, flatten_measures
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.report.report_tables import format_difference
-from rlcredit.statistics.paired_comparison import conclude_paired_family
+from rlcredit.report.run_measures import COMMON_MEASURES, MeasuredLead
+from rlcredit.report.verdict_text import format_costs, format_lead
+from rlcredit.statistics.collapse import clopper_pearson_interval, collapsed_run_mask
+from rlcredit.statistics.paired_comparison import correct_paired_leads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +36,34 @@ class StudyComparison:
     overall: ConditionComparison
 
 
+@dataclasses.dataclass(frozen=True)
+class PooledComparison:
+    """Leads of a condition over a baseline in all campaigns that compare them, a pair for each campaign and seed.
+
+    Args:
+        condition: Name of the condition.
+        baseline: Name of the baseline.
+        campaigns: Names of the campaigns.
+        leads: Lead by the end and by the area; p-values are corrected over all pooled comparisons.
+
+    """
+
+    condition: str
+    baseline: str
+    campaigns: tuple[str, ...]
+    leads: dict[str, MeasuredLead]
+
+
+@dataclasses.dataclass(frozen=True)
+class ArmCollapses:
+    """Collapses of the runs of a condition in all campaigns that have it."""
+
+    condition: str
+    campaigns: int
+    collapsed: int
+    runs: int
+
+
 def compare_over_campaigns(campaigns: Sequence[CampaignEvidence]) -> list[StudyComparison]:
     """Compare the conditions of several campaigns, p-values corrected by Holm over all of them together.
 
@@ -48,68 +76,177 @@ def compare_over_campaigns(campaigns: Sequence[CampaignEvidence]) -> list[StudyC
     names = [evidence.declaration.name for evidence in campaigns]
     if duplicates := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"{duplicates[0]} is named twice, and its comparisons must not count twice. Remove one.")
-    rows = [(evidence, comparison) for evidence in campaigns for comparison in compare_conditions(evidence)]
-    margins = [evidence.declaration.effect for evidence, _ in rows]
-    tests = [
-        None if comparison.p is None else choose_paired_test(comparison, margin)
-        for (_, comparison), margin in zip(rows, margins, strict=True)
+    campaign_rows, alone = [], []
+    for evidence in campaigns:
+        rows, margin = collect_comparisons(evidence), evidence.declaration.effect
+        campaign_rows += [(evidence.declaration.name, row, margin) for row in rows]
+        alone += conclude_comparisons(rows, [margin] * len(rows), "campaign")
+    overall = conclude_comparisons(
+        [row for _, row, _ in campaign_rows], [margin for *_, margin in campaign_rows], "study"
+    )
+    return [
+        StudyComparison(name, comparison, corrected)
+        for (name, *_), comparison, corrected in zip(campaign_rows, alone, overall, strict=True)
     ]
-    waits = any(comparison.verdict.startswith("open") for _, comparison in rows)
-    comparisons = []
-    for (evidence, comparison), conclusion in zip(rows, conclude_paired_family(tests, margins, ALPHA), strict=True):
-        overall = conclude_comparison(comparison, conclusion, waits, "study") if conclusion else comparison
-        comparisons.append(StudyComparison(evidence.declaration.name, comparison, overall))
-    return comparisons
+
+
+def pool_comparisons(comparisons: Sequence[StudyComparison]) -> list[PooledComparison]:
+    """Return the leads of conditions that several campaigns compare with the same baseline.
+
+    Only comparisons with all their pairs are pooled. What is said of their mean holds for these campaigns.
+    """
+    groups: dict[tuple[str, str], list[StudyComparison]] = {}
+    for row in comparisons:
+        if row.comparison.p is not None:
+            groups.setdefault((row.comparison.condition, row.comparison.baseline), []).append(row)
+    groups = {pair: rows for pair, rows in groups.items() if len(rows) > 1}
+    collapsed = [any(any(row.comparison.collapses) for row in rows) for rows in groups.values()]
+    leads: list[dict[str, MeasuredLead]] = [{} for _ in groups]
+    for measure in COMMON_MEASURES:
+        differences = [
+            np.concatenate([row.comparison.leads[measure].differences for row in rows]) for rows in groups.values()
+        ]
+        for place, lead in enumerate(correct_paired_leads(differences, collapsed)):
+            assert lead is not None
+            leads[place][measure] = MeasuredLead(differences[place], lead.test, lead.p)
+    return [
+        PooledComparison(condition, baseline, tuple(row.campaign for row in rows), pooled)
+        for ((condition, baseline), rows), pooled in zip(groups.items(), leads, strict=True)
+    ]
+
+
+def count_arm_collapses(campaigns: Sequence[CampaignEvidence]) -> list[ArmCollapses]:
+    """Return the collapses of every condition over all campaigns that have it; a run is judged within its campaign."""
+    counts: dict[str, list[tuple[int, int]]] = {}
+    for evidence in campaigns:
+        end, primary = evidence.declaration.end, evidence.declaration.primary
+        for condition in evidence.declaration.conditions:
+            values = [run.metrics[end][primary] for run in evidence.runs_of(condition)]
+            if values:
+                counts.setdefault(condition, []).append((int(collapsed_run_mask(values).sum()), len(values)))
+    return [
+        ArmCollapses(name, len(pairs), sum(fallen for fallen, _ in pairs), sum(runs for _, runs in pairs))
+        for name, pairs in counts.items()
+    ]
 
 
 def make_study_table(comparisons: Sequence[StudyComparison]) -> Table:
-    """Return the table of all comparisons, the verdict of the campaign beside that of the study."""
-    columns = ("campaign", "condition", "against", "difference", "95 %", "p (campaign)", "p (study)")
+    """Return the table of all comparisons, the verdict of the campaign beside the study's."""
+    columns = ("campaign", "condition", "against", "declared", "difference", "95 %", "p (campaign)", "p (study)")
+    measures = ("end, p (study)", "area, p (study)", "room by area", "found with 80 %", "tokens of a run")
+    rows = []
+    for row in comparisons:
+        alone, overall = row.comparison, row.overall
+        has_pairs = bool(alone.seeds)
+        power, headroom = overall.detectable, alone.headroom
+        rows.append(
+            (
+                *(row.campaign, *alone.labels, alone.measure, *format_difference(alone)),
+                *(format_p_value(alone.p), format_p_value(overall.p), alone.verdict, overall.verdict),
+                *(format_lead(overall.leads[measure]) if has_pairs else "" for measure in COMMON_MEASURES),
+                f"{100 * headroom.by_area:.1f} pp" if headroom else "",
+                "" if power is None else f"{100 * power:.1f} pp",
+                format_costs(alone),
+            )
+        )
+    return Table((*columns, "verdict (campaign)", "verdict (study)", *measures), rows)
+
+
+def make_pooled_table(pooled: Sequence[PooledComparison]) -> Table:
+    """Return the table of leads over all campaigns of the same arms."""
     rows = [
         (
-            row.campaign,
-            row.comparison.condition,
-            row.comparison.baseline,
-            *format_difference(row.comparison),
-            format_p_value(row.comparison.p),
-            format_p_value(row.overall.p),
-            row.comparison.verdict,
-            row.overall.verdict,
+            *(row.condition, row.baseline, str(len(row.campaigns)), str(len(row.leads["end"].differences))),
+            *(format_lead(row.leads[measure]) for measure in COMMON_MEASURES),
         )
-        for row in comparisons
+        for row in pooled
     ]
-    return Table((*columns, "verdict (campaign)", "verdict (study)"), rows)
+    return Table(("condition", "against", "campaigns", "pairs", "end", "area"), rows)
 
 
-def write_study(comparisons: Sequence[StudyComparison], folder: Path) -> Path:
-    """Write ``study.md`` and ``study.csv`` into a folder; return the page."""
+def make_collapse_table(arms: Sequence[ArmCollapses]) -> Table:
+    """Return the table of collapses over all campaigns, with the exact interval of their rate."""
+    rows = []
+    for arm in arms:
+        low, high, _ = clopper_pearson_interval(arm.collapsed, arm.runs)
+        interval = f"{100 * low:.1f} to {100 * high:.1f} %"
+        rows.append((arm.condition, str(arm.campaigns), f"{arm.collapsed} of {arm.runs}", interval))
+    return Table(("condition", "campaigns", "collapsed", "95 %"), rows)
+
+
+def write_study(comparisons: Sequence[StudyComparison], campaigns: Sequence[CampaignEvidence], folder: Path) -> Path:
+    """Write ``study.md``, ``study.csv``, ``pooled.csv`` and ``collapses.csv`` into a folder; return the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    campaigns = list(dict.fromkeys(row.campaign for row in comparisons))
-    page = folder / "study.md"
-    text = (
-        f"# {len(comparisons)} comparisons of {len(campaigns)} campaigns\n\n{', '.join(campaigns)}. Differences are in "
-        "percentage points, with the 95 % interval of each comparison by itself. P-values of no difference are "
-        "corrected by Holm's procedure, over each campaign and over all campaigns together, and so are those of "
-        f"equivalence. Verdicts at {ALPHA:.0%}.\n\n"
-    )
-    write_atomically(page, text + make_study_table(comparisons).to_markdown() + "\n")
-    rows = [
-        {
-            "campaign": row.campaign,
-            "family": row.comparison.family,
-            "baseline": row.comparison.baseline,
-            "condition": row.comparison.condition,
-            "pairs": len(row.comparison.seeds),
-            "difference": row.comparison.mean_difference,
-            **flatten_interval("", row.comparison.interval),
-            "p_campaign": row.comparison.p,
-            "p_study": row.overall.p,
-            "p_equivalence_campaign": row.comparison.p_equivalence,
-            "p_equivalence_study": row.overall.p_equivalence,
-            "verdict_campaign": row.comparison.verdict,
-            "verdict_study": row.overall.verdict,
-        }
-        for row in comparisons
+    names = list(dict.fromkeys(row.campaign for row in comparisons))
+    pooled, arms, page = pool_comparisons(comparisons), count_arm_collapses(campaigns), folder / "study.md"
+    parts = [
+        f"# {len(comparisons)} comparisons of {len(names)} campaigns",
+        f"{', '.join(names)}. Differences are in percentage points, with the 95 % interval of each comparison by "
+        "itself. P-values of no difference are corrected by Holm's procedure, over each campaign and over all "
+        "campaigns together, and so are those of equivalence; ends, areas and the declared measure are a family "
+        f"each. Verdicts at {ALPHA:.0%}, by the declared measure.",
+        make_study_table(comparisons).to_markdown(),
     ]
-    write_atomically(folder / "study.csv", render_csv(rows))
+    if pooled:
+        parts += [
+            "## Over all campaigns of the same arms",
+            "A pair for each campaign and seed; p-values are corrected over this table.",
+            make_pooled_table(pooled).to_markdown(),
+        ]
+    parts += [
+        "## Collapses",
+        "Runs that ended more than 10 pp below the median of their condition in their campaign, with the exact "
+        "interval of Clopper and Pearson.",
+        make_collapse_table(arms).to_markdown(),
+    ]
+    write_atomically(page, "\n\n".join(parts) + "\n")
+    for name, rows in {
+        "study": [flatten_study_row(row) for row in comparisons],
+        "pooled": [flatten_pooled_row(row) for row in pooled],
+        "collapses": [flatten_arm(arm) for arm in arms],
+    }.items():
+        if rows:
+            write_atomically(folder / f"{name}.csv", render_csv(rows))
     return page
+
+
+def flatten_study_row(row: StudyComparison) -> dict[str, object]:
+    """Return a comparison of a study as cells; columns of measures are corrected over the study."""
+    return {
+        "campaign": row.campaign,
+        "family": row.comparison.family,
+        "baseline": row.comparison.baseline,
+        "condition": row.comparison.condition,
+        "pairs": len(row.comparison.seeds),
+        "difference": row.comparison.mean_difference,
+        **flatten_interval("", row.comparison.interval),
+        "p_campaign": row.comparison.p,
+        "p_study": row.overall.p,
+        "p_equivalence_campaign": row.comparison.p_equivalence,
+        "p_equivalence_study": row.overall.p_equivalence,
+        "verdict_campaign": row.comparison.verdict,
+        "verdict_study": row.overall.verdict,
+        **flatten_measures(row.overall),
+    }
+
+
+def flatten_pooled_row(row: PooledComparison) -> dict[str, object]:
+    """Return a pooled comparison as cells."""
+    cells: dict[str, object] = {
+        "baseline": row.baseline,
+        "condition": row.condition,
+        "campaigns": " ".join(row.campaigns),
+        "pairs": len(row.leads["end"].differences),
+    }
+    for measure, lead in row.leads.items():
+        assert lead.test is not None
+        cells[f"{measure}_difference"] = lead.test.difference
+        cells |= flatten_interval(f"{measure}_", lead.test.interval)
+        cells[f"p_{measure}_holm"] = lead.p
+    return cells
+
+
+def flatten_arm(arm: ArmCollapses) -> dict[str, object]:
+    """Return the collapses of a condition as cells."""
+    interval = clopper_pearson_interval(arm.collapsed, arm.runs)
+    return {**dataclasses.asdict(arm), **flatten_interval("", interval)}

@@ -143,6 +143,40 @@ def bounded_paired_test(differences: ArrayLike, margin: float) -> PairedTest:
 
 
 @dataclass(frozen=True)
+class CorrectedLead:
+    """Hold the mean of paired differences with its interval, and its corrected p-value."""
+
+    test: TTest
+    p: float
+
+
+def correct_paired_leads(
+    differences: Sequence[ArrayLike | None], collapsed: Sequence[bool]
+) -> list[CorrectedLead | None]:
+    """Return the mean paired differences of a family by one measure, their p-values corrected together by Holm.
+
+    Pairs of several campaigns are pooled by joining their rows.
+
+    Args:
+        differences: Condition minus baseline for each pair of every comparison, shape ``(n,)``; None for one that
+            cannot be tested, which counts as if its p were one.
+        collapsed: Whether a run of either side collapsed, for every comparison: the sign flip decides there.
+
+    Example:
+        >>> [lead] = correct_paired_leads([[0.01, 0.02, 0.03]], [False])
+        >>> round(lead.test.difference, 2), round(lead.p, 4)
+        (0.02, 0.0742)
+
+    """
+    tests = [
+        None if row is None else sign_flip_paired_test(row) if fell else student_paired_test(row, margin=1.0)
+        for row, fell in zip(differences, collapsed, strict=True)
+    ]
+    ps = holm_adjusted_p([test.p if test else 1.0 for test in tests]).tolist()
+    return [CorrectedLead(test.test, p) if test else None for test, p in zip(tests, ps, strict=True)]
+
+
+@dataclass(frozen=True)
 class PairedConclusion:
     """Hold what the paired differences of one member of a family show.
 
@@ -174,8 +208,8 @@ def conclude_paired_family(
     1. "equivalent within 1 pp" if the difference is shown to be smaller than the margin, even if it is also shown not
        to be zero: what was said beforehand not to matter does not begin to matter because many seeds measure it well.
     2. "better" or "worse" if it is shown not to be zero. Its size is in the interval, not in the word.
-    3. "could not decide: ..." if no data of so many pairs could: the smallest p of a sign flip lies above the level that
-       Holm's procedure leaves to the member, alpha over the number of members that are not better or worse.
+    3. "could not decide: ..." if no data of so many pairs could: the smallest p of a sign flip lies above the level
+       that Holm's procedure leaves to the member, alpha over the number of members whose difference is not shown.
     4. "undecided: a new campaign needs n seeds" otherwise, n by ``pairs_to_decide`` at alpha over the size of the
        family. Seeds added to this one would be a second look at it.
 

@@ -17,13 +17,15 @@ from rlcredit.campaign.campaign_record import lock_campaign
 from rlcredit.campaign.declaration import ComparisonFamily, DeclaredBudget, HeldOutChoice, ReachedLevel
 from rlcredit.campaign.execution import refuse_unlike_metrics
 from rlcredit.campaign.metric_definition import MetricDefinition, list_metric_differences
-from rlcredit.report.condition_comparison import compare_conditions, summarise_run
+from rlcredit.campaign.record_schema import TOKEN_KINDS
+from rlcredit.report.condition_comparison import compare_conditions
 from rlcredit.report.condition_summary import decompose_variance, summarise_conditions
 from rlcredit.report.evidence import read_campaign_evidence
 from rlcredit.report.pictures import draw_curves
 from rlcredit.report.report_command import find_campaign_folder, run_report_command
 from rlcredit.report.report_page import write_report
 from rlcredit.report.report_tables import make_config_table, make_token_table
+from rlcredit.report.run_measures import summarise_run
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
 from rlcredit.statistics.paired_comparison import seeds_to_decide
 from rlcredit.statistics.sign_flip import sign_flip_interval
@@ -318,7 +320,7 @@ def test_few_seeds_have_no_interval_for_new_questions_and_one_seed_has_none(left
     assert summarise_conditions(few)[0].pass_at_1.interval is not None
     assert compare_conditions(few)[2].effect is None, "of two pairs Hedges' g is zero, whatever they say"
     one = read_campaign_evidence(left("one", seeds=(0,)).write())
-    assert compare_conditions(one)[1].verdict == "undecided: 1 pair cannot reach a verdict"
+    assert compare_conditions(one)[1].verdict == "could not decide: 1 pair cannot reach a verdict"
     assert summarise_conditions(one)[0].pass_at_1.interval is None
 
 
@@ -326,7 +328,7 @@ def test_few_seeds_have_no_interval_for_new_questions_and_one_seed_has_none(left
 def test_five_pairs_reach_no_verdict(left, seeds, decided):
     found = compare_conditions(read_campaign_evidence(left(seeds=tuple(range(seeds))).write()))[1]
     assert found.test.p < 0.001
-    assert found.verdict == ("better" if decided else "undecided: 5 pairs cannot reach a verdict")
+    assert found.verdict == ("better" if decided else "could not decide: 5 pairs cannot reach a verdict")
 
 
 def with_differences(evidence, mean, deviation):
@@ -422,11 +424,15 @@ def test_everything_is_written_and_the_page_needs_nothing_else(left, two_familie
             "hedges_g_low": each.effect.interval.low,
             "hedges_g_high": each.effect.interval.high,
             "probability_of_improvement": each.improves,
-            "area_difference": each.area.difference,
-            "area_low": each.area.interval.low,
-            "area_high": each.area.interval.high,
+            "room_by_area": each.headroom.by_area,
+            "room_at_first": each.headroom.at_first,
         }
+        for measure, lead in each.leads.items():
+            numbers |= {f"{measure}_difference": lead.test.difference, f"p_{measure}_holm": lead.p}
+            numbers |= {f"{measure}_low": lead.test.interval.low, f"{measure}_high": lead.test.interval.high}
         texts = {"family": each.family, "baseline": each.baseline, "condition": each.condition, "verdict": each.verdict}
+        texts |= {"measure": "end", "rate_tuned_in": "", "detectable": ""}
+        texts |= dict.fromkeys([*TOKEN_KINDS, *(f"{kind}_ratio" for kind in TOKEN_KINDS)], "")
         assert {key: row[key] for key in texts} == texts
         assert {key: float(row[key]) for key in numbers} == pytest.approx(numbers)
         assert set(row) == {*numbers, *texts}
@@ -636,8 +642,8 @@ def test_the_area_is_compared_if_it_was_declared(left, tmp_path):
     evidence = read_campaign_evidence(campaign.write())
     same, good, bad = compare_conditions(evidence)
     plain = compare_conditions(read_campaign_evidence(left("plain").write()))[1]
-    assert good.differences.mean() == pytest.approx(plain.area.difference, abs=1e-9)
-    assert (good.test.interval, good.verdict) == (good.area.interval, "better")
+    assert good.differences.mean() == pytest.approx(plain.leads["area"].test.difference, abs=1e-9)
+    assert (good.test.interval, good.verdict) == (good.leads["area"].test.interval, "better")
     assert (bad.verdict, same.verdict[:10]) == ("worse", "equivalent")
     # Questions' areas make the interval for new questions; its middle is that of the areas of runs.
     assert sum(good.general[:2]) / 2 == pytest.approx(good.differences.mean(), abs=1e-6)
