@@ -109,9 +109,8 @@ def measure_leads(differences: list[np.ndarray], collapsed: list[bool]) -> list[
     leads = []
     for lead in correct_paired_leads(differences, collapsed):
         assert lead is not None
-        leads.append(
-            Lead(Estimate(*(100 * number for number in (lead.test.difference, *lead.test.interval[:2]))), lead.p)
-        )
+        low, high, _ = lead.test.interval
+        leads.append(Lead(Estimate(*(100 * number for number in (lead.test.difference, low, high))), lead.p))
     return leads
 
 

@@ -52,7 +52,7 @@ def list_comparison_facts(comparison: ConditionComparison) -> Iterator[str]:
         first, area = 100 * comparison.headroom.at_first, 100 * comparison.headroom.by_area
         yield f"largest possible lead: {area:.1f} pp by area, {first:.1f} pp at the first mark"
     if comparison.costs:
-        yield f"tokens of a run, and over the baseline's: {format_costs(comparison)}"
+        yield f"tokens of a run, in brackets over the baseline's: {format_costs(comparison)}"
 
 
 def format_lead(lead: MeasuredLead) -> str:
@@ -66,6 +66,6 @@ def format_costs(comparison: ConditionComparison) -> str:
     """Format the tokens of a run by kind, and how many times the baseline's they are."""
     parts = []
     for kind, cost in comparison.costs.items():
-        ratio = "" if cost.ratio is None else f" (x {cost.ratio:.2f})"
+        ratio = "" if cost.ratio is None else f" ({cost.ratio:.2f})"
         parts.append(f"{cost.tokens:,.0f} {_COST_WORDS[kind]}{ratio}")
     return ", ".join(parts)
