@@ -8,7 +8,7 @@ from rlcredit.campaign.record_schema import TOKEN_KINDS
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.condition_summary import ConditionSummary
 from rlcredit.report.evidence import CampaignEvidence
-from rlcredit.report.run_measures import COMMON_MEASURES
+from rlcredit.report.run_measures import COMMON_MEASURES, MeasuredLead
 from rlcredit.report.training_curves import Curve
 from rlcredit.statistics.intervals import Interval
 from rlcredit.statistics.variance_components import VarianceComponents
@@ -85,14 +85,10 @@ def _flatten_comparison(comparison: ConditionComparison) -> dict[str, Any]:
 
 def flatten_measures(comparison: ConditionComparison) -> dict[str, Any]:
     """Return the cells beside a verdict: both measures, head-room, power and costs."""
-    cells: dict[str, Any] = {"measure": comparison.measure}
-    for measure in COMMON_MEASURES:
-        lead = comparison.leads[measure]
-        cells[f"{measure}_difference"] = lead.test.difference if lead.test else None
-        cells |= flatten_interval(f"{measure}_", lead.test.interval if lead.test else None)
-        cells[f"p_{measure}_holm"] = lead.p
     headroom = comparison.headroom
-    cells |= {
+    cells: dict[str, Any] = {
+        "measure": comparison.measure,
+        **flatten_leads(comparison.leads),
         "room_by_area": headroom.by_area if headroom else None,
         "room_at_first": headroom.at_first if headroom else None,
         "detectable": comparison.detectable,
@@ -100,6 +96,17 @@ def flatten_measures(comparison: ConditionComparison) -> dict[str, Any]:
     for kind in TOKEN_KINDS:
         cost = comparison.costs.get(kind)
         cells |= {kind: cost.tokens if cost else None, f"{kind}_ratio": cost.ratio if cost else None}
+    return cells
+
+
+def flatten_leads(leads: Mapping[str, MeasuredLead]) -> dict[str, float | None]:
+    """Return the leads at the end and by area as cells."""
+    cells: dict[str, float | None] = {}
+    for measure in COMMON_MEASURES:
+        lead = leads[measure]
+        cells[f"{measure}_difference"] = lead.test.difference if lead.test else None
+        cells |= flatten_interval(f"{measure}_", lead.test.interval if lead.test else None)
+        cells[f"p_{measure}_holm"] = lead.p
     return cells
 
 

@@ -17,7 +17,7 @@ from rlcredit.pages.tables import Table
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.condition_summary import ConditionSummary, MeanEstimate
 from rlcredit.report.evidence import CampaignEvidence
-from rlcredit.report.run_measures import COMMON_MEASURES, MeasuredLead, summarise_run
+from rlcredit.report.run_measures import summarise_run
 from rlcredit.statistics.collapse import clopper_pearson_limit
 from rlcredit.statistics.variance_components import VarianceComponents
 
@@ -51,11 +51,6 @@ COMPARISON_TERMS = {
     "equivalence": "p-value of a difference as large as the margin: two one-sided tests, corrected",
     "g": "Hedges' g, the difference in standard deviations of the paired differences",
     "wins": "how often a run beats one of the baseline, over all pairs of runs",
-    "end": "difference after the whole run, its interval, and its p-value, corrected for all ends of the campaign",
-    "area": "difference of the areas under the learning curves, likewise corrected for all areas",
-    "room": "largest lead that a run could have, in points: by area, and at the first mark after training began, were "
-    "it at the best score of the campaign from there on",
-    "80 %": "true difference, in points, that an undecided comparison would have found with a power of 80 %",
 }
 SUMMARY_TERMS = {
     "collapsed": "runs that ended more than 10 pp below the median of the condition, and the highest rate that so many "
@@ -93,22 +88,10 @@ def make_comparison_table(comparisons: Sequence[ConditionComparison]) -> Table:
         effect = f"{comparison.effect.g:.2f}" if comparison.effect else NO_VALUE
         wins = f"{comparison.improves:.0%}" if comparison.improves is not None else NO_VALUE
         new_questions = format_difference_interval(comparison.general)
-        leads = (_format_table_lead(comparison.leads[measure]) for measure in COMMON_MEASURES)
-        headroom, detectable = comparison.headroom, comparison.detectable
-        room = f"{100 * headroom.by_area:.1f}, {100 * headroom.at_first:.1f}" if headroom else NO_VALUE
-        power = NO_VALUE if detectable is None else f"{100 * detectable:.1f}"
-        cells = (*format_difference(comparison), new_questions, *map(format_p_value, ps), effect, wins, *leads)
-        rows.append((comparison.labels[0], str(len(comparison.seeds)), *cells, room, power))
-    declared = {comparison.measure for comparison in comparisons}
-    terms = {f"{name} (declared)" if name in declared else name: text for name, text in COMPARISON_TERMS.items()}
-    return Table(("condition", "pairs", *terms), rows, terms=terms).without_empty_columns(NO_VALUE)
-
-
-def _format_table_lead(lead: MeasuredLead) -> str:
-    if lead.test is None:
-        return NO_VALUE
-    p = f", p {format_p_value(lead.p)}" if lead.p is not None else ""
-    return f"{format_signed_points(lead.test.difference)} ({format_difference_interval(lead.test.interval)}){p}"
+        cells = (*format_difference(comparison), new_questions, *map(format_p_value, ps), effect, wins)
+        rows.append((comparison.labels[0], str(len(comparison.seeds)), *cells))
+    columns = ("condition", "pairs", *COMPARISON_TERMS)
+    return Table(columns, rows, terms=COMPARISON_TERMS).without_empty_columns(NO_VALUE)
 
 
 def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[ConditionSummary]) -> Table:

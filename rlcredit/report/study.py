@@ -1,21 +1,23 @@
 """Comparisons of several campaigns, corrected together, pooled over equal arms, and the collapses of every arm."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlcredit.base.files import render_csv, write_atomically
 from rlcredit.campaign.declaration import ALPHA
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from rlcredit.report.condition_comparison import ConditionComparison, collect_comparisons, conclude_comparisons
-from rlcredit.report.csv_files import flatten_interval, flatten_measures
+from rlcredit.report.csv_files import flatten_interval, flatten_leads, flatten_measures
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.report.report_tables import format_difference
 from rlcredit.report.run_measures import COMMON_MEASURES, MeasuredLead
-from rlcredit.report.verdict_text import format_costs, format_lead
+from rlcredit.report.verdict_text import format_lead, list_comparison_facts
 from rlcredit.statistics.collapse import clopper_pearson_interval, collapsed_run_mask
 from rlcredit.statistics.paired_comparison import correct_paired_leads
 
@@ -52,16 +54,6 @@ class PooledComparison:
     baseline: str
     campaigns: tuple[str, ...]
     leads: dict[str, MeasuredLead]
-
-
-@dataclasses.dataclass(frozen=True)
-class ArmCollapses:
-    """Collapses of the runs of a condition in all campaigns that have it."""
-
-    condition: str
-    campaigns: int
-    collapsed: int
-    runs: int
 
 
 def compare_over_campaigns(campaigns: Sequence[CampaignEvidence]) -> list[StudyComparison]:
@@ -115,62 +107,58 @@ def pool_comparisons(comparisons: Sequence[StudyComparison]) -> list[PooledCompa
     ]
 
 
-def count_arm_collapses(campaigns: Sequence[CampaignEvidence]) -> list[ArmCollapses]:
-    """Return the collapses of every condition over all campaigns that have it; a run is judged within its campaign."""
-    counts: dict[str, list[tuple[int, int]]] = {}
+def count_arm_collapses(campaigns: Sequence[CampaignEvidence]) -> list[dict[str, Any]]:
+    """Return the collapses of every condition over all campaigns that have it, with the exact interval of their rate.
+
+    A run has collapsed if it ends far below the median of its condition in its campaign.
+    """
+    masks: dict[str, list[NDArray[np.bool_]]] = {}
     for evidence in campaigns:
         end, primary = evidence.declaration.end, evidence.declaration.primary
         for condition in evidence.declaration.conditions:
-            values = [run.metrics[end][primary] for run in evidence.runs_of(condition)]
-            if values:
-                counts.setdefault(condition, []).append((int(collapsed_run_mask(values).sum()), len(values)))
-    return [
-        ArmCollapses(name, len(pairs), sum(fallen for fallen, _ in pairs), sum(runs for _, runs in pairs))
-        for name, pairs in counts.items()
-    ]
+            if values := [run.metrics[end][primary] for run in evidence.runs_of(condition)]:
+                masks.setdefault(condition, []).append(collapsed_run_mask(values))
+    rows = []
+    for condition, parts in masks.items():
+        mask = np.concatenate(parts)
+        cells = {"condition": condition, "campaigns": len(parts), "collapsed": int(mask.sum()), "runs": len(mask)}
+        rows.append(cells | flatten_interval("", clopper_pearson_interval(cells["collapsed"], len(mask))))
+    return rows
 
 
 def make_study_table(comparisons: Sequence[StudyComparison]) -> Table:
-    """Return the table of all comparisons, the verdict of the campaign beside the study's."""
+    """Return the table of all comparisons, the verdict of the campaign beside that of the study."""
     columns = ("campaign", "condition", "against", "declared", "difference", "95 %", "p (campaign)", "p (study)")
-    measures = ("end, p (study)", "area, p (study)", "room by area", "found with 80 %", "tokens of a run")
-    rows = []
-    for row in comparisons:
-        alone, overall = row.comparison, row.overall
-        has_pairs = bool(alone.seeds)
-        power, headroom = overall.detectable, alone.headroom
-        rows.append(
-            (
-                *(row.campaign, *alone.labels, alone.measure, *format_difference(alone)),
-                *(format_p_value(alone.p), format_p_value(overall.p), alone.verdict, overall.verdict),
-                *(format_lead(overall.leads[measure]) if has_pairs else "" for measure in COMMON_MEASURES),
-                f"{100 * headroom.by_area:.1f} pp" if headroom else "",
-                "" if power is None else f"{100 * power:.1f} pp",
-                format_costs(alone),
-            )
+    rows = [
+        (
+            *(row.campaign, *row.comparison.labels, row.comparison.measure, *format_difference(row.comparison)),
+            *(format_p_value(row.comparison.p), format_p_value(row.overall.p)),
+            *(row.comparison.verdict, row.overall.verdict),
         )
-    return Table((*columns, "verdict (campaign)", "verdict (study)", *measures), rows)
+        for row in comparisons
+    ]
+    return Table((*columns, "verdict (campaign)", "verdict (study)"), rows)
 
 
 def make_pooled_table(pooled: Sequence[PooledComparison]) -> Table:
     """Return the table of leads over all campaigns of the same arms."""
+    rows = []
+    for row in pooled:
+        leads = [row.leads[measure] for measure in COMMON_MEASURES]
+        counts = (len(row.campaigns), len(leads[0].differences))
+        rows.append((row.condition, row.baseline, *map(str, counts), *map(format_lead, leads)))
+    return Table(("condition", "against", "campaigns", "pairs", *COMMON_MEASURES), rows)
+
+
+def make_collapse_table(arms: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the table of collapses over all campaigns."""
     rows = [
         (
-            *(row.condition, row.baseline, str(len(row.campaigns)), str(len(row.leads["end"].differences))),
-            *(format_lead(row.leads[measure]) for measure in COMMON_MEASURES),
+            *(arm["condition"], str(arm["campaigns"]), f"{arm['collapsed']} of {arm['runs']}"),
+            f"{100 * arm['low']:.1f} to {100 * arm['high']:.1f} %",
         )
-        for row in pooled
+        for arm in arms
     ]
-    return Table(("condition", "against", "campaigns", "pairs", "end", "area"), rows)
-
-
-def make_collapse_table(arms: Sequence[ArmCollapses]) -> Table:
-    """Return the table of collapses over all campaigns, with the exact interval of their rate."""
-    rows = []
-    for arm in arms:
-        low, high, _ = clopper_pearson_interval(arm.collapsed, arm.runs)
-        interval = f"{100 * low:.1f} to {100 * high:.1f} %"
-        rows.append((arm.condition, str(arm.campaigns), f"{arm.collapsed} of {arm.runs}", interval))
     return Table(("condition", "campaigns", "collapsed", "95 %"), rows)
 
 
@@ -186,31 +174,32 @@ def write_study(comparisons: Sequence[StudyComparison], campaigns: Sequence[Camp
         "campaigns together, and so are those of equivalence; ends, areas and the declared measure are a family "
         f"each. Verdicts at {ALPHA:.0%}, by the declared measure.",
         make_study_table(comparisons).to_markdown(),
-    ]
-    if pooled:
-        parts += [
-            "## Over all campaigns of the same arms",
-            "A pair for each campaign and seed; p-values are corrected over this table.",
-            make_pooled_table(pooled).to_markdown(),
-        ]
-    parts += [
+        "## Beside every verdict",
+        "\n".join(line for row in comparisons for line in _list_verdict_lines(row)),
+        "## Over all campaigns of the same arms",
+        "A pair for each campaign and seed; p-values are corrected over this table.",
+        make_pooled_table(pooled).to_markdown(),
         "## Collapses",
         "Runs that ended more than 10 pp below the median of their condition in their campaign, with the exact "
         "interval of Clopper and Pearson.",
         make_collapse_table(arms).to_markdown(),
     ]
     write_atomically(page, "\n\n".join(parts) + "\n")
-    for name, rows in {
-        "study": [flatten_study_row(row) for row in comparisons],
-        "pooled": [flatten_pooled_row(row) for row in pooled],
-        "collapses": [flatten_arm(arm) for arm in arms],
-    }.items():
+    study, pool = [_flatten_study_row(row) for row in comparisons], [_flatten_pooled_row(row) for row in pooled]
+    for name, rows in {"study": study, "pooled": pool, "collapses": arms}.items():
         if rows:
             write_atomically(folder / f"{name}.csv", render_csv(rows))
     return page
 
 
-def flatten_study_row(row: StudyComparison) -> dict[str, object]:
+def _list_verdict_lines(row: StudyComparison) -> list[str]:
+    """Return the list items of a verdict and its facts, which are corrected over the study."""
+    pair = " against ".join(row.overall.labels)
+    facts = [f"  - {fact}" for fact in list_comparison_facts(row.overall)]
+    return [f"- {row.campaign}, {pair}: **{row.overall.verdict}**", *facts]
+
+
+def _flatten_study_row(row: StudyComparison) -> dict[str, Any]:
     """Return a comparison of a study as cells; columns of measures are corrected over the study."""
     return {
         "campaign": row.campaign,
@@ -230,23 +219,7 @@ def flatten_study_row(row: StudyComparison) -> dict[str, object]:
     }
 
 
-def flatten_pooled_row(row: PooledComparison) -> dict[str, object]:
+def _flatten_pooled_row(row: PooledComparison) -> dict[str, Any]:
     """Return a pooled comparison as cells."""
-    cells: dict[str, object] = {
-        "baseline": row.baseline,
-        "condition": row.condition,
-        "campaigns": " ".join(row.campaigns),
-        "pairs": len(row.leads["end"].differences),
-    }
-    for measure, lead in row.leads.items():
-        assert lead.test is not None
-        cells[f"{measure}_difference"] = lead.test.difference
-        cells |= flatten_interval(f"{measure}_", lead.test.interval)
-        cells[f"p_{measure}_holm"] = lead.p
-    return cells
-
-
-def flatten_arm(arm: ArmCollapses) -> dict[str, object]:
-    """Return the collapses of a condition as cells."""
-    interval = clopper_pearson_interval(arm.collapsed, arm.runs)
-    return {**dataclasses.asdict(arm), **flatten_interval("", interval)}
+    names = {"baseline": row.baseline, "condition": row.condition, "campaigns": " ".join(row.campaigns)}
+    return {**names, "pairs": len(row.leads["end"].differences), **flatten_leads(row.leads)}

@@ -84,17 +84,17 @@ def test_collapses_of_an_arm_are_counted_over_all_campaigns(left, tmp_path, caps
     collapsing(campaigns[0], "same", 2)
     collapsing(campaigns[1], "same", 1, 5)
     roots = [str(each.write()) for each in campaigns]
-    arms = {
-        arm.condition: arm for arm in count_arm_collapses([read_campaign_evidence(each.root) for each in campaigns])
-    }
-    assert (arms["same"].collapsed, arms["same"].runs, arms["base"].collapsed) == (3, 16, 0)
+    evidence = [read_campaign_evidence(each.root) for each in campaigns]
+    arms = {arm["condition"]: arm for arm in count_arm_collapses(evidence)}
+    assert (arms["same"]["collapsed"], arms["same"]["runs"], arms["base"]["collapsed"]) == (3, 16, 0)
     assert run_report_command([*roots, "--out", str(tmp_path / "study")]) == 0
     with (tmp_path / "study" / "collapses.csv").open() as file:
         rows = {row["condition"]: row for row in csv.DictReader(file)}
     exact = stats.binomtest(3, 16).proportion_ci(0.95, method="exact")
     assert (float(rows["same"]["low"]), float(rows["same"]["high"])) == pytest.approx(tuple(exact))
     assert "| same | 2 | 3 of 16 | 4.0 to 45.6 % |" in (tmp_path / "study" / "study.md").read_text()
-    assert (tmp_path / "study" / "pooled.csv").is_file()
+    with (tmp_path / "study" / "pooled.csv").open() as file:
+        assert [(row["condition"], row["pairs"]) for row in csv.DictReader(file)][1] == ("good", "16")
 
 
 def test_a_campaign_counts_once(left, capsys):
