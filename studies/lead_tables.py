@@ -16,7 +16,7 @@ import numpy as np
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.headroom import Headroom, area_headroom
-from rlcredit.statistics.paired_comparison import conclude_paired_family, correct_paired_leads, paired_test
+from rlcredit.statistics.paired_comparison import NO_MARGIN, conclude_paired_family, paired_test
 from rlcredit.statistics.power import detectable_effect
 from rlcredit.statistics.run_aggregates import learning_curve_area
 from studies.numbers import PASS, Estimate, format_estimate, name_conclusion, read_results
@@ -106,11 +106,13 @@ def pair_campaign_values(study: str) -> list[PairedValues]:
 
 def measure_leads(differences: list[np.ndarray], collapsed: list[bool]) -> list[Lead]:
     """Return the leads of all comparisons of a campaign by one measure, corrected together."""
+    tests = [paired_test(row, NO_MARGIN, fell) for row, fell in zip(differences, collapsed, strict=True)]
     leads = []
-    for lead in correct_paired_leads(differences, collapsed):
-        assert lead is not None
-        low, high, _ = lead.test.interval
-        leads.append(Lead(Estimate(*(100 * number for number in (lead.test.difference, low, high))), lead.p))
+    for conclusion in conclude_paired_family(tests, NO_MARGIN):
+        assert conclusion is not None
+        low, high, _ = conclusion.test.interval
+        numbers = (conclusion.test.difference, low, high)
+        leads.append(Lead(Estimate(*(100 * number for number in numbers)), conclusion.p))
     return leads
 
 
@@ -145,8 +147,8 @@ def compare_campaign(study: str) -> list[ComparisonLeads]:
     collapsed = [pair.collapsed for pair in values]
     ends = measure_leads([pair.ends for pair in values], collapsed)
     areas = measure_leads([pair.areas for pair in values], collapsed)
-    tests = [paired_test(pair.declared, margin=1.0, collapsed=pair.collapsed) for pair in values]
-    words = [conclusion.words for conclusion in conclude_paired_family(tests, margin=1.0) if conclusion]
+    tests = [paired_test(pair.declared, NO_MARGIN, pair.collapsed) for pair in values]
+    words = [conclusion.words for conclusion in conclude_paired_family(tests, NO_MARGIN) if conclusion]
     return [
         ComparisonLeads(row, end, area, said.startswith("could not decide"))
         for row, end, area, said in zip(rows, ends, areas, words, strict=True)

@@ -27,7 +27,6 @@ from rlcredit.statistics.new_question_interval import new_question_interval
 from rlcredit.statistics.paired_comparison import (
     PairedConclusion,
     conclude_paired_family,
-    correct_paired_leads,
     paired_test,
 )
 from rlcredit.statistics.run_aggregates import probability_of_improvement
@@ -139,27 +138,30 @@ def conclude_comparisons(
         scope: Name of what is corrected together.
 
     """
-    collapsed = [any(row.collapses) for row in comparisons]
-    tests = [
-        None if row.verdict else paired_test(row.differences, margin, fell)
-        for row, margin, fell in zip(comparisons, margins, collapsed, strict=True)
-    ]
-    conclusions = conclude_paired_family(tests, margins, ALPHA)
-    corrected_leads = {}
-    for measure in COMMON_MEASURES:
-        differences = [None if row.verdict else row.leads[measure].differences for row in comparisons]
-        corrected_leads[measure] = correct_paired_leads(differences, collapsed)
+    conclusions = _conclude_leads(comparisons, margins)
+    conclusions_by_measure = {measure: _conclude_leads(comparisons, margins, measure) for measure in COMMON_MEASURES}
     has_gaps = any(row.verdict.startswith("open") for row in comparisons)
     wait = f"open: other comparisons of the {scope} lack pairs" if has_gaps else ""
-    concluded_rows = []
+    rows = []
     for place, (row, conclusion, margin) in enumerate(zip(comparisons, conclusions, margins, strict=True)):
         if conclusion is None:
-            concluded_rows.append(row)
+            rows.append(row)
             continue
         verdict = _word_verdict(row, conclusion, margin, wait)
-        ps = {measure: lead.p for measure, leads in corrected_leads.items() if (lead := leads[place])}
-        concluded_rows.append(_conclude_comparison(row, conclusion, ps, verdict))
-    return concluded_rows
+        ps = {measure: part.p for measure, parts in conclusions_by_measure.items() if (part := parts[place])}
+        rows.append(_conclude_comparison(row, conclusion, ps, verdict))
+    return rows
+
+
+def _conclude_leads(
+    comparisons: Sequence[ConditionComparison], margins: Sequence[float], measure: str | None = None
+) -> list[PairedConclusion | None]:
+    """Conclude from the leads by one measure, or by the declared one of each comparison."""
+    tests = []
+    for row, margin in zip(comparisons, margins, strict=True):
+        differences = row.leads[measure or row.measure].differences
+        tests.append(None if row.verdict else paired_test(differences, margin, any(row.collapses)))
+    return conclude_paired_family(tests, margins, ALPHA)
 
 
 def _conclude_comparison(
@@ -195,8 +197,8 @@ def _word_verdict(comparison: ConditionComparison, conclusion: PairedConclusion,
             words = f"{kind}: {collapses}" + (f", and {reason}" if kind == "could not decide" else "")
     headroom = comparison.headroom
     if comparison.measure == "area" and headroom and headroom.is_spent(margin):
-        rest = f"it is not {100 * margin:g} pp behind" if words.startswith("equivalent") else "it may be behind"
-        return f"no room: a lead of {100 * headroom.by_area:.1f} pp at most was possible; {rest}"
+        outlook = f"it is not {100 * margin:g} pp behind" if words.startswith("equivalent") else "it may be behind"
+        return f"no room: a lead of {100 * headroom.by_area:.1f} pp at most was possible; {outlook}"
     return words
 
 
@@ -223,11 +225,11 @@ def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, c
         verdict = f"could not decide: {pair_count} {'pair' if pair_count == 1 else 'pairs'} cannot reach a verdict"
     elif evidence.ledger.content.get("seeds_added"):
         verdict = "undecided: seeds were added to an exploratory campaign, which is no test"
-    fell = count_collapses(evidence, pairs)
-    leads = {name: measure_lead(pairs, declaration, name, any(fell)) for name in measures}
+    collapses = count_collapses(evidence, pairs)
+    leads = {name: measure_lead(pairs, declaration, name, any(collapses)) for name in measures}
     seeds = tuple(run.seed for run, _ in pairs)
     comparison = ConditionComparison(
-        family, baseline, condition, seeds, measure, leads, verdict, labels, source, collapses=fell
+        family, baseline, condition, seeds, measure, leads, verdict, labels, source, collapses=collapses
     )
     return dataclasses.replace(comparison, **_summarise_pairs(evidence, pairs, comparison)) if pairs else comparison
 

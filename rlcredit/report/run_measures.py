@@ -60,15 +60,15 @@ def count_collapses(evidence: CampaignEvidence, pairs: Pairs) -> tuple[int, int]
         return 0, 0
     end, primary = evidence.declaration.end, evidence.declaration.primary
     ends = ([pair[side].metrics[end][primary] for pair in pairs] for side in (0, 1))
-    fallen, baseline_fallen = (int(collapsed_run_mask(values).sum()) for values in ends)
-    return fallen, baseline_fallen
+    runs, baseline_runs = (int(collapsed_run_mask(values).sum()) for values in ends)
+    return runs, baseline_runs
 
 
-def measure_lead(pairs: Pairs, declaration: CampaignDeclaration, measure: str, collapsed: bool) -> MeasuredLead:
+def measure_lead(pairs: Pairs, declaration: CampaignDeclaration, measure: str, has_collapses: bool) -> MeasuredLead:
     """Return the differences of a measure, rounded so that equal shares of questions differ by exactly zero."""
     values = [[measure_run(run, declaration, measure) for run in pair] for pair in pairs]
     differences = np.array([one - base for one, base in values], dtype=np.float64).round(12)
-    test = paired_test(differences, declaration.effect, collapsed).test if len(pairs) >= 2 else None
+    test = paired_test(differences, declaration.effect, has_collapses).test if len(pairs) >= 2 else None
     return MeasuredLead(differences, test)
 
 

@@ -19,7 +19,7 @@ from rlcredit.report.report_tables import format_difference
 from rlcredit.report.run_measures import COMMON_MEASURES, MeasuredLead
 from rlcredit.report.verdict_text import format_lead, list_comparison_facts
 from rlcredit.statistics.collapse import clopper_pearson_interval, collapsed_run_mask
-from rlcredit.statistics.paired_comparison import correct_paired_leads
+from rlcredit.statistics.paired_comparison import NO_MARGIN, conclude_paired_family, paired_test
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,18 +92,20 @@ def pool_comparisons(comparisons: Sequence[StudyComparison]) -> list[PooledCompa
         if row.comparison.p is not None:
             groups.setdefault((row.comparison.condition, row.comparison.baseline), []).append(row)
     groups = {pair: rows for pair, rows in groups.items() if len(rows) > 1}
-    collapsed = [any(any(row.comparison.collapses) for row in rows) for rows in groups.values()]
     leads: list[dict[str, MeasuredLead]] = [{} for _ in groups]
     for measure in COMMON_MEASURES:
-        differences = [
-            np.concatenate([row.comparison.leads[measure].differences for row in rows]) for rows in groups.values()
-        ]
-        for place, lead in enumerate(correct_paired_leads(differences, collapsed)):
-            assert lead is not None
-            leads[place][measure] = MeasuredLead(differences[place], lead.test, lead.p)
+        differences, tests = [], []
+        for rows in groups.values():
+            joined_row = np.concatenate([row.comparison.leads[measure].differences for row in rows])
+            has_collapses = any(any(row.comparison.collapses) for row in rows)
+            differences.append(joined_row)
+            tests.append(paired_test(joined_row, NO_MARGIN, has_collapses))
+        for place, conclusion in enumerate(conclude_paired_family(tests, NO_MARGIN, ALPHA)):
+            assert conclusion is not None
+            leads[place][measure] = MeasuredLead(differences[place], conclusion.test, conclusion.p)
     return [
-        PooledComparison(condition, baseline, tuple(row.campaign for row in rows), pooled)
-        for ((condition, baseline), rows), pooled in zip(groups.items(), leads, strict=True)
+        PooledComparison(condition, baseline, tuple(row.campaign for row in rows), by_measure)
+        for ((condition, baseline), rows), by_measure in zip(groups.items(), leads, strict=True)
     ]
 
 
@@ -140,10 +142,10 @@ def make_study_table(comparisons: Sequence[StudyComparison]) -> Table:
     return Table((*columns, "verdict (campaign)", "verdict (study)"), rows)
 
 
-def make_pooled_table(pooled: Sequence[PooledComparison]) -> Table:
+def make_pooled_table(pools: Sequence[PooledComparison]) -> Table:
     """Return the table of leads over all campaigns of the same arms."""
     rows = []
-    for row in pooled:
+    for row in pools:
         leads = [row.leads[measure] for measure in COMMON_MEASURES]
         counts = (len(row.campaigns), len(leads[0].differences))
         rows.append((row.condition, row.baseline, *map(str, counts), *map(format_lead, leads)))
@@ -166,7 +168,7 @@ def write_study(comparisons: Sequence[StudyComparison], campaigns: Sequence[Camp
     """Write ``study.md``, ``study.csv``, ``pooled.csv`` and ``collapses.csv`` into a folder; return the page."""
     folder.mkdir(parents=True, exist_ok=True)
     names = list(dict.fromkeys(row.campaign for row in comparisons))
-    pooled, arms, page = pool_comparisons(comparisons), count_arm_collapses(campaigns), folder / "study.md"
+    pools, arms, page = pool_comparisons(comparisons), count_arm_collapses(campaigns), folder / "study.md"
     parts = [
         f"# {len(comparisons)} comparisons of {len(names)} campaigns",
         f"{', '.join(names)}. Differences are in percentage points, with the 95 % interval of each comparison by "
@@ -178,14 +180,14 @@ def write_study(comparisons: Sequence[StudyComparison], campaigns: Sequence[Camp
         "\n".join(line for row in comparisons for line in _list_verdict_lines(row)),
         "## Over all campaigns of the same arms",
         "A pair for each campaign and seed; p-values are corrected over this table.",
-        make_pooled_table(pooled).to_markdown(),
+        make_pooled_table(pools).to_markdown(),
         "## Collapses",
         "Runs that ended more than 10 pp below the median of their condition in their campaign, with the exact "
         "interval of Clopper and Pearson.",
         make_collapse_table(arms).to_markdown(),
     ]
     write_atomically(page, "\n\n".join(parts) + "\n")
-    study, pool = [_flatten_study_row(row) for row in comparisons], [_flatten_pooled_row(row) for row in pooled]
+    study, pool = [_flatten_study_row(row) for row in comparisons], [_flatten_pooled_row(row) for row in pools]
     for name, rows in {"study": study, "pooled": pool, "collapses": arms}.items():
         if rows:
             write_atomically(folder / f"{name}.csv", render_csv(rows))

@@ -21,6 +21,9 @@ from rlcredit.statistics.sign_flip import (
 )
 from rlcredit.statistics.t_test import TTest, paired_t_test
 
+NO_MARGIN = 1.0
+"""Margin of differences of proportions where nothing is said of equivalence."""
+
 
 @dataclass(frozen=True)
 class PairedTest:
@@ -104,16 +107,16 @@ def sign_flip_paired_test(differences: ArrayLike) -> PairedTest:
     return PairedTest(test, sign_flip_p(row), 1.0, smallest_sign_flip_p(len(row)))
 
 
-def paired_test(differences: ArrayLike, margin: float, collapsed: bool) -> PairedTest:
+def paired_test(differences: ArrayLike, margin: float, has_collapses: bool) -> PairedTest:
     """Test paired differences by Student's t, or by the sign flip where a run of either side collapsed.
 
     Args:
         differences: Condition minus baseline for each pair, shape ``(n,)``, n at least two.
         margin: Largest difference that would not matter, above zero.
-        collapsed: Whether a run collapsed.
+        has_collapses: Whether a run collapsed.
 
     """
-    return sign_flip_paired_test(differences) if collapsed else student_paired_test(differences, margin)
+    return sign_flip_paired_test(differences) if has_collapses else student_paired_test(differences, margin)
 
 
 def bounded_paired_test(differences: ArrayLike, margin: float) -> PairedTest:
@@ -143,44 +146,11 @@ def bounded_paired_test(differences: ArrayLike, margin: float) -> PairedTest:
 
 
 @dataclass(frozen=True)
-class CorrectedLead:
-    """Hold the mean of paired differences with its interval, and its corrected p-value."""
-
-    test: TTest
-    p: float
-
-
-def correct_paired_leads(
-    differences: Sequence[ArrayLike | None], collapsed: Sequence[bool]
-) -> list[CorrectedLead | None]:
-    """Return the mean paired differences of a family by one measure, their p-values corrected together by Holm.
-
-    Pairs of several campaigns are pooled by joining their rows.
-
-    Args:
-        differences: Condition minus baseline for each pair of every comparison, shape ``(n,)``; None for one that
-            cannot be tested, which counts as if its p were one.
-        collapsed: Whether a run of either side collapsed, for every comparison: the sign flip decides there.
-
-    Example:
-        >>> [lead] = correct_paired_leads([[0.01, 0.02, 0.03]], [False])
-        >>> round(lead.test.difference, 2), round(lead.p, 4)
-        (0.02, 0.0742)
-
-    """
-    tests = [
-        None if row is None else sign_flip_paired_test(row) if fell else student_paired_test(row, margin=1.0)
-        for row, fell in zip(differences, collapsed, strict=True)
-    ]
-    ps = holm_adjusted_p([test.p if test else 1.0 for test in tests]).tolist()
-    return [CorrectedLead(test.test, p) if test else None for test, p in zip(tests, ps, strict=True)]
-
-
-@dataclass(frozen=True)
 class PairedConclusion:
     """Hold what the paired differences of one member of a family show.
 
     Args:
+        test: Mean difference and its interval.
         p: P-value of no difference, corrected for the family.
         p_equivalence: P-value of a difference at least as large as the margin, corrected in the same way.
         words: Conclusion in words.
@@ -189,6 +159,7 @@ class PairedConclusion:
 
     """
 
+    test: TTest
     p: float
     p_equivalence: float
     words: str
@@ -255,7 +226,7 @@ def conclude_paired_family(
         else:
             words = f"undecided: {remedy.format(member.pairs_to_decide(member_margin, alpha / len(family)))}"
             detectable = member.difference_to_detect(level)
-        conclusions.append(PairedConclusion(p, p_equivalence, words, detectable))
+        conclusions.append(PairedConclusion(member.test, p, p_equivalence, words, detectable))
     return conclusions
 
 
