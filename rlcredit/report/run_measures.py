@@ -67,7 +67,7 @@ def count_collapses(evidence: CampaignEvidence, pairs: Pairs) -> tuple[int, int]
 def measure_lead(pairs: Pairs, declaration: CampaignDeclaration, measure: str, has_collapses: bool) -> MeasuredLead:
     """Return the differences of a measure, rounded so that equal shares of questions differ by exactly zero."""
     values = [[measure_run(run, declaration, measure) for run in pair] for pair in pairs]
-    differences = np.array([one - base for one, base in values], dtype=np.float64).round(12)
+    differences = np.array([value - base for value, base in values], dtype=np.float64).round(12)
     test = paired_test(differences, declaration.effect, has_collapses).test if len(pairs) >= 2 else None
     return MeasuredLead(differences, test)
 

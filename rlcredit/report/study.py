@@ -68,17 +68,17 @@ def compare_over_campaigns(campaigns: Sequence[CampaignEvidence]) -> list[StudyC
     names = [evidence.declaration.name for evidence in campaigns]
     if duplicates := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"{duplicates[0]} is named twice, and its comparisons must not count twice. Remove one.")
-    campaign_rows, alone = [], []
+    campaign_rows, comparisons = [], []
     for evidence in campaigns:
         rows, margin = collect_comparisons(evidence), evidence.declaration.effect
         campaign_rows += [(evidence.declaration.name, row, margin) for row in rows]
-        alone += conclude_comparisons(rows, [margin] * len(rows), "campaign")
+        comparisons += conclude_comparisons(rows, [margin] * len(rows), "campaign")
     overall = conclude_comparisons(
         [row for _, row, _ in campaign_rows], [margin for *_, margin in campaign_rows], "study"
     )
     return [
-        StudyComparison(name, comparison, corrected)
-        for (name, *_), comparison, corrected in zip(campaign_rows, alone, overall, strict=True)
+        StudyComparison(name, comparison, study_comparison)
+        for (name, *_), comparison, study_comparison in zip(campaign_rows, comparisons, overall, strict=True)
     ]
 
 

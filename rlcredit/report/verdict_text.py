@@ -49,8 +49,8 @@ def list_comparison_facts(comparison: ConditionComparison) -> Iterator[str]:
     if comparison.detectable is not None:
         yield f"a difference of {100 * comparison.detectable:.1f} pp would have been found with a power of 80 %"
     if comparison.headroom:
-        first, area = 100 * comparison.headroom.at_first, 100 * comparison.headroom.by_area
-        yield f"largest possible lead: {area:.1f} pp by area, {first:.1f} pp at the first mark"
+        start, area = 100 * comparison.headroom.at_first, 100 * comparison.headroom.by_area
+        yield f"largest possible lead: {area:.1f} pp by area, {start:.1f} pp at the first mark"
     if comparison.costs:
         yield f"tokens of a run, in brackets over the baseline's: {format_costs(comparison)}"
 

@@ -67,8 +67,8 @@ class PairedTest:
         """
         if not self.test.standard_error:
             return math.ceil(math.log(alpha) / math.log1p(-margin))
-        needed = seeds_to_decide(self.test.standard_error * math.sqrt(self.pairs), margin, alpha)
-        return max(needed, self.pairs + 1)
+        seeds = seeds_to_decide(self.test.standard_error * math.sqrt(self.pairs), margin, alpha)
+        return max(seeds, self.pairs + 1)
 
 
 def student_paired_test(differences: ArrayLike, margin: float) -> PairedTest:

@@ -107,8 +107,8 @@ class TokenBudget(Callback):
     def _steer(self, trainer: Trainer) -> None:
         """Set what Lightning reads after a step: whether to evaluate, and whether to stop."""
         if self.marks:
-            passed_before, passed = (bisect_right(self.marks, tokens) for tokens in (self.before, self.counted))
-            set_evaluation_interval(trainer, 1 if passed > passed_before else _NO_EVALUATION)
+            old_count, new_count = (bisect_right(self.marks, tokens) for tokens in (self.before, self.counted))
+            set_evaluation_interval(trainer, 1 if new_count > old_count else _NO_EVALUATION)
         if self.counted >= self.budget:
             trainer.should_stop = True
 
