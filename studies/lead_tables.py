@@ -15,11 +15,10 @@ import numpy as np
 
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
-from rlcredit.statistics.adjusted_p import holm_adjusted_p
-from rlcredit.statistics.paired_comparison import sign_flip_paired_test
+from rlcredit.statistics.headroom import Headroom, area_headroom
+from rlcredit.statistics.paired_comparison import NO_MARGIN, conclude_paired_family, paired_test
 from rlcredit.statistics.power import detectable_effect
-from rlcredit.statistics.sign_flip import smallest_sign_flip_p
-from rlcredit.statistics.t_test import paired_t_test
+from rlcredit.statistics.run_aggregates import learning_curve_area
 from studies.numbers import PASS, Estimate, format_estimate, name_conclusion, read_results
 
 LEVEL = 0.05
@@ -87,8 +86,7 @@ def read_curves(study: str) -> dict[str, dict[int, dict[int, float]]]:
 
 def measure_curve_area(curve: Mapping[int, float]) -> float:
     """Return the mean height of a curve."""
-    marks = sorted(curve)
-    return float(np.trapezoid([curve[mark] for mark in marks], marks)) / marks[-1]
+    return float(learning_curve_area(*zip(*sorted(curve.items()), strict=True)))
 
 
 def pair_campaign_values(study: str) -> list[PairedValues]:
@@ -108,31 +106,27 @@ def pair_campaign_values(study: str) -> list[PairedValues]:
 
 def measure_leads(differences: list[np.ndarray], collapsed: list[bool]) -> list[Lead]:
     """Return the leads of all comparisons of a campaign by one measure, corrected together."""
-    leads, ps = [], []
-    for values, fallen in zip(differences, collapsed, strict=True):
-        if fallen:
-            flipped = sign_flip_paired_test(values)
-            test, p = flipped.test, flipped.p
-        else:
-            test = paired_t_test(values)
-            p = test.p
-        ps.append(p)
-        leads.append(Estimate(*(100 * number for number in (test.difference, *test.interval[:2]))))
-    return [Lead(lead, float(p)) for lead, p in zip(leads, holm_adjusted_p(ps), strict=True)]
+    tests = [paired_test(row, NO_MARGIN, fell) for row, fell in zip(differences, collapsed, strict=True)]
+    leads = []
+    for conclusion in conclude_paired_family(tests, NO_MARGIN):
+        assert conclusion is not None
+        low, high, _ = conclusion.test.interval
+        numbers = (conclusion.test.difference, low, high)
+        leads.append(Lead(Estimate(*(100 * number for number in numbers)), conclusion.p))
+    return leads
+
+
+def find_headroom(study: str, baseline: str) -> Headroom:
+    """Return the largest leads over a baseline that a run could have in a campaign, in proportions."""
+    curves = read_curves(study)
+    best = max(max(curve.values()) for runs in curves.values() for curve in runs.values())
+    runs = [dict(sorted(curve.items())) for curve in curves[baseline].values()]
+    return area_headroom([*runs[0]], [[*curve.values()] for curve in runs], best)
 
 
 def measure_room(study: str, baseline: str) -> float:
-    """Return the largest lead by area that a run could have, in points.
-
-    That run would be at the best score of the whole campaign from the first evaluation after training began.
-    """
-    curves = read_curves(study)
-    best = max(max(curve.values()) for runs in curves.values() for curve in runs.values())
-    leads = []
-    for curve in curves[baseline].values():
-        highest = {mark: height if mark == min(curve) else best for mark, height in curve.items()}
-        leads.append(measure_curve_area(highest) - measure_curve_area(curve))
-    return 100 * float(np.mean(leads))
+    """Return the largest lead by area that a run could have, in points."""
+    return 100 * find_headroom(study, baseline).by_area
 
 
 def measure_detectable_lead(study: str) -> float:
@@ -147,32 +141,17 @@ def measure_detectable_lead(study: str) -> float:
     return 100 * spread * detectable_effect(pairs, conditions=1, alpha=LEVEL / len(values))
 
 
-def is_undecidable(place: int, values: list[PairedValues], leads: list[Lead]) -> bool:
-    """Say whether the smallest p that a sign flip has would stay above the level after correction.
-
-    Args:
-        place: Place of the comparison in the campaign.
-        values: Paired differences of all comparisons.
-        leads: Leads by the declared measure, whose order decides the correction.
-
-    """
-    if not values[place].collapsed:
-        return False
-    smallest = smallest_sign_flip_p(len(values[place].ends))
-    smaller = sum(lead.p <= LEVEL for lead in leads)
-    return smallest * (len(leads) - smaller) > LEVEL
-
-
 def compare_campaign(study: str) -> list[ComparisonLeads]:
     """Return what a campaign says of each of its comparisons, by end and by area."""
     rows, values = read_results(f"{study}/comparisons"), pair_campaign_values(study)
     collapsed = [pair.collapsed for pair in values]
     ends = measure_leads([pair.ends for pair in values], collapsed)
     areas = measure_leads([pair.areas for pair in values], collapsed)
-    declared = areas if values[0].by_area else ends
+    tests = [paired_test(pair.declared, NO_MARGIN, pair.collapsed) for pair in values]
+    words = [conclusion.words for conclusion in conclude_paired_family(tests, NO_MARGIN) if conclusion]
     return [
-        ComparisonLeads(row, end, area, is_undecidable(place, values, declared))
-        for place, (row, end, area) in enumerate(zip(rows, ends, areas, strict=True))
+        ComparisonLeads(row, end, area, said.startswith("could not decide"))
+        for row, end, area, said in zip(rows, ends, areas, words, strict=True)
     ]
 
 

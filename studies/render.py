@@ -61,7 +61,7 @@ def collect_page_numbers(page: Path) -> dict[str, Any]:
 
 
 def find_last_commit(text: str) -> str:
-    r"""Return date and hash of the newest results of a study.
+    r"""Return date and hash of the newest results of a study, or that there are none yet.
 
     Args:
         text: Content of its ``commit.txt``: name of the results, commit they were made at, and date, line by line.
@@ -72,7 +72,7 @@ def find_last_commit(text: str) -> str:
 
     """
     commits = [line.split() for line in text.splitlines()]
-    return max(f"{date} {commit}" for _, commit, date in commits)
+    return max((f"{date} {commit}" for _, commit, date in commits), default="not run")
 
 
 def keep_stated(text: str) -> str:

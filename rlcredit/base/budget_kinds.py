@@ -1,4 +1,4 @@
-"""Kinds of budgets of tokens, and the counts that add up to each."""
+"""Kinds of budgets of tokens, the counts that add up to each, and the marks at which runs are evaluated."""
 
 from collections.abc import Mapping
 
@@ -20,3 +20,24 @@ def sum_budget_counts(budget: str, counts: Mapping[str, float]) -> float:
 
     """
     return sum(counts[kind] for kind in BUDGET_KINDS[budget])
+
+
+HALVINGS_COUNT = 4
+"""Number of times that a budget is halved for its marks, so that the first one comes early."""
+
+
+def list_budget_marks(budget: int, evaluations: int | None = None) -> list[int]:
+    """Return the tokens after which a run is evaluated: a 16th, an eighth, a quarter, half and all of its budget.
+
+    Args:
+        budget: Tokens of the run.
+        evaluations: Number of evaluations at equal shares instead.
+
+    Example:
+        >>> list_budget_marks(1000), list_budget_marks(1000, evaluations=3)
+        ([63, 125, 250, 500, 1000], [334, 667, 1000])
+
+    """
+    if evaluations is None:
+        return sorted({-(-budget // 2**halvings) for halvings in range(HALVINGS_COUNT + 1)})
+    return [-(-budget * share // evaluations) for share in range(1, evaluations + 1)]

@@ -27,6 +27,7 @@ _FREE_KEYS = {
     "effect",
     "deviation",
     "exploratory",
+    "rates_from",
 }
 """Keys of a declaration that change nothing in the runs that it already had."""
 

@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from rlcredit.base.budget_kinds import BUDGET_KINDS
+from rlcredit.base.budget_kinds import BUDGET_KINDS, list_budget_marks
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
 from rlcredit.config.allowed_values import SEED_COUNT, validate_folder_name
@@ -64,6 +64,7 @@ _NEUTRAL_VALUES: dict[str, Any] = {
     "budget": None,
     "summary": "end",
     "held_out": {"questions": "shared", "draws": "shared"},
+    "rates_from": {},
 }
 """Values at which a key is not written, so that the hash of a declaration does not depend on it."""
 
@@ -141,14 +142,15 @@ class DeclaredBudget:
     Args:
         decoded_tokens: Tokens decoded for training; one of the three is given.
         backward_tokens: Tokens of updates.
-        evaluations: Number of evaluations after the first step, at equal shares of the budget.
+        evaluations: Number of evaluations after the first step, at equal shares of the budget; None for a 16th, an
+            eighth, a quarter, half and all of it.
         rollout_tokens: Tokens decoded and read for training.
 
     """
 
     decoded_tokens: _Tokens = None
     backward_tokens: _Tokens = None
-    evaluations: Annotated[_Count, _expect_value("a whole number, at least 1")] = 4
+    evaluations: Annotated[_Count | None, _expect_value("a whole number, at least 1")] = None
     rollout_tokens: _Tokens = None
 
     def __post_init__(self) -> None:
@@ -178,7 +180,7 @@ class DeclaredBudget:
     @property
     def marks(self) -> list[int]:
         """Tokens at which runs are evaluated, from zero to the whole budget; each by the first step at or over it."""
-        return [-(-self.tokens * share // self.evaluations) for share in range(self.evaluations + 1)]
+        return [0, *list_budget_marks(self.tokens, self.evaluations)]
 
 
 @pydantic.dataclasses.dataclass(frozen=True, config={"extra": "forbid"})
@@ -243,6 +245,8 @@ class CampaignDeclaration:
         summary: What of the primary metric is compared: its value at the end of the run, the area under its curve as
             the mean height, or how soon it reaches a level.
         held_out: What seeds share of the held-out evaluation.
+        rates_from: Campaign in which the learning rate of a condition was chosen, by condition. A report marks the
+            conditions that are missing, whose rate nobody tuned; it marks none where nothing is declared.
         folder: Folder of the campaign's file, beside which its conditions may lie; no part of what is declared.
 
     """
@@ -270,13 +274,16 @@ class CampaignDeclaration:
     held_out: Annotated[HeldOutChoice, _expect_value("{questions: by_seed, draws: by_seed}, or shared")] = (
         HeldOutChoice()
     )
+    rates_from: Annotated[dict[StrictStr, StrictStr], _expect_value("a mapping from conditions to campaigns")] = (
+        dataclasses.field(default_factory=dict)
+    )
     folder: Path | None = dataclasses.field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse names and values that do not go together."""
         if self.budget is None and self.steps is None:
             raise ValueError(f"steps: expected {_STEPS_WORDS}, got None.")
-        if self.budget and self.budget.evaluations > self.budget.tokens:
+        if self.budget and (self.budget.evaluations or 1) > self.budget.tokens:
             raise ValueError(f"budget.evaluations: expected at most one per token, got {self.budget.evaluations}.")
         for name in self.conditions:
             if name in _RESERVED_NAMES:
@@ -292,7 +299,7 @@ class CampaignDeclaration:
         for setting in self.settings:
             if source := _SETTING_SOURCES.get(setting.removesuffix("+")):
                 raise ValueError(f"settings: {setting} follows from {source}. Remove it here.")
-        members: dict[str, tuple[str, ...]] = {"baseline": (self.baseline,)}
+        members: dict[str, tuple[str, ...]] = {"baseline": (self.baseline,), "rates_from": tuple(self.rates_from)}
         for name, family in self.families.items():
             members[f"families.{name}"] = (family.baseline, *family.conditions)
             if len({family.baseline, *family.conditions}) <= len(family.conditions):
@@ -342,6 +349,10 @@ class CampaignDeclaration:
         """Return the families of comparisons; the report corrects them all together."""
         names = tuple(name for name in self.conditions if name != self.baseline)
         return self.families or ({"all": ComparisonFamily(self.baseline, names)} if names else {})
+
+    def label_condition(self, name: str) -> str:
+        """Return the name of a condition, which says where nobody tuned its learning rate."""
+        return f"{name} (rate not tuned)" if self.rates_from and name not in self.rates_from else name
 
     @property
     def sha256(self) -> str:

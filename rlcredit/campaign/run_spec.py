@@ -101,7 +101,8 @@ def list_end_arguments(declaration: CampaignDeclaration) -> list[str]:
     budget = declaration.budget
     if budget is None:
         return [f"--trainer.max_steps={declaration.end}"]
-    ends = f"TokenBudget({budget.key}={budget.tokens}, evaluations={budget.evaluations})"
+    evaluations = budget.evaluations or budget.marks[1:]
+    ends = f"TokenBudget({budget.key}={budget.tokens}, evaluations={evaluations})"
     return ["--trainer.max_steps=-1", f"--trainer.callbacks+={ends}"]
 
 

@@ -22,8 +22,9 @@ from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.cache_key import fingerprint_configs, hash_json_content
 from rlcredit.cards.training_outcome import CARD_MARGIN, PRIMARY_METRIC, TrainingOutcome
 from rlcredit.cli.application import read_expanded_config
-from rlcredit.report.condition_comparison import compare_conditions, measure_curve_area
+from rlcredit.report.condition_comparison import compare_conditions
 from rlcredit.report.evidence import CampaignEvidence, read_campaign_evidence
+from rlcredit.report.run_measures import measure_curve_area
 from rlcredit.statistics.grid_choice import choose_grid_value
 
 RATE_SETTING = "model.optimizer.init_args.lr"

@@ -60,11 +60,10 @@ class TrainingOutcome:
         """Yield the findings about learning: at the end, during training, how fast, and how reliably."""
         result = self.comparison
         assert result.test is not None
-        assert result.area is not None
         (end, flat), (entropy, base_entropy) = self._mean_end(PRIMARY_METRIC), self._mean_end("val/entropy")
         sentence = f"{len(self.runs)} runs end at {end:.3f}, the baseline's at {flat:.3f}."
         yield Finding("pass_at_1", "held-out pass@1 at the end", end, "share", baseline=flat, sentence=sentence)
-        gain, on_the_way = result.test, result.area
+        gain, on_the_way = result.test, paired_t_test(result.leads["area"].differences)
         sentence = f"It ends {format_paired_difference(gain, result.baseline)}: {result.verdict}."
         yield Finding("gain", "gain at the end, paired", *_convert_to_points(gain), sentence=sentence)
         points = round(100 * on_the_way.difference, 1)

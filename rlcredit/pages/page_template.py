@@ -37,6 +37,10 @@ def find_verdict_class(verdict: str) -> str:
     Example:
         >>> find_verdict_class("undecided: a new campaign needs 16 seeds"), find_verdict_class("equivalent within 1 pp")
         ('undecided', 'equivalent')
+        >>> find_verdict_class("no room: a lead of 1.9 pp at most was possible; it may be behind")
+        'undecided'
 
     """
+    if verdict.startswith(("could not decide", "no room")):
+        return "undecided"
     return verdict.split()[0].removesuffix(":")

@@ -1,30 +1,37 @@
 """Comparisons of a condition with a baseline: paired differences, corrected tests, and a conclusion in words."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rlcredit.campaign.declaration import ALPHA, CampaignDeclaration, ReachedLevel
-from rlcredit.report.evidence import CampaignEvidence, FinishedRun
-from rlcredit.statistics.collapse import collapsed_run_mask
+from rlcredit.campaign.declaration import ALPHA, ReachedLevel
+from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.report.run_measures import (
+    COMMON_MEASURES,
+    MeasuredLead,
+    Pairs,
+    Row,
+    TokenCost,
+    count_collapses,
+    measure_costs,
+    measure_headroom,
+    measure_lead,
+    summarise_run,
+)
+from rlcredit.statistics.headroom import Headroom
 from rlcredit.statistics.hedges_g import StandardizedEffect, paired_hedges_g
 from rlcredit.statistics.intervals import Interval
 from rlcredit.statistics.new_question_interval import new_question_interval
 from rlcredit.statistics.paired_comparison import (
     PairedConclusion,
-    PairedTest,
     conclude_paired_family,
-    sign_flip_paired_test,
-    student_paired_test,
+    paired_test,
 )
-from rlcredit.statistics.run_aggregates import learning_curve_area, probability_of_improvement, steps_to_threshold
+from rlcredit.statistics.run_aggregates import probability_of_improvement
 from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_p
-from rlcredit.statistics.t_test import TTest, paired_t_test
-
-Row = NDArray[np.float64]
+from rlcredit.statistics.t_test import TTest
 
 FEWEST_PAIRS = fewest_sign_flip_pairs(ALPHA)
 """Pairs below which no test reaches the level, nor an interval for new questions the 95 % it is called."""
@@ -39,21 +46,24 @@ class ConditionComparison:
         baseline: Name of the baseline.
         condition: Name of the condition compared.
         seeds: Seeds of the pairs, n of them.
-        differences: Differences of what is compared of the primary metric, condition minus baseline, shape ``(n,)``.
+        measure: Declared measure, by which the verdict is given: ``end``, ``area`` or ``level``.
+        leads: Lead by every measure.
         verdict: Conclusion in words; "open" or "not compared" with the reason where there is none.
-        test: Paired t test, None below two pairs; where runs collapsed, its interval is no narrower than that of the
-            sign-flip test.
+        labels: Names of the condition and its baseline, which say where nobody tuned a learning rate.
+        rate_source: Campaign in which the condition's learning rate was chosen, as declared.
         sign_flip: Two-sided p-value of the sign-flip test, None where there is no conclusion: an earlier look would be
             no test.
-        p: P-value of the paired t, or of the sign flip where runs collapsed, adjusted by Holm for all that the campaign
-            compares; None where there is no conclusion.
+        p: P-value of no difference by the declared measure, adjusted by Holm for all that is compared; None where there
+            is no conclusion.
         p_equivalence: P-value of a difference beyond the margin, adjusted in the same way; one where runs collapsed,
             None where there is no conclusion.
+        detectable: True difference that the comparison would have found with a power of 80 %; None unless undecided.
         collapses: Number of runs of the condition that collapsed, and number of the baseline.
         general: Interval for new seeds and new questions alike, None below six pairs or questions.
         effect: Hedges' g of the differences, None below three pairs and where they do not spread.
         improves: How often a run of the condition beats one of the baseline.
-        area: Difference of areas under the learning curve, None below two pairs.
+        headroom: Largest possible lead over the baseline by area, None without pairs.
+        costs: Tokens by kind; empty where a run has not counted them.
 
     """
 
@@ -61,17 +71,31 @@ class ConditionComparison:
     baseline: str
     condition: str
     seeds: tuple[int, ...]
-    differences: Row
+    measure: str
+    leads: Mapping[str, MeasuredLead]
     verdict: str
-    test: TTest | None = None
+    labels: tuple[str, str] = ("", "")
+    rate_source: str | None = None
     sign_flip: float | None = None
     p: float | None = None
     p_equivalence: float | None = None
+    detectable: float | None = None
     collapses: tuple[int, int] = (0, 0)
     general: Interval | None = None
     effect: StandardizedEffect | None = None
     improves: float | None = None
-    area: TTest | None = None
+    headroom: Headroom | None = None
+    costs: Mapping[str, TokenCost] = dataclasses.field(default_factory=dict)
+
+    @property
+    def differences(self) -> Row:
+        """Differences of the declared measure."""
+        return self.leads[self.measure].differences
+
+    @property
+    def test(self) -> TTest | None:
+        """Test of the declared measure."""
+        return self.leads[self.measure].test
 
     @property
     def mean_difference(self) -> float | None:
@@ -90,131 +114,146 @@ def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
     All are corrected together, whichever family they belong to. One that lacks pairs counts as if its p were one: what
     is decided beside it stays decided when they come.
     """
-    families = evidence.declaration.comparison_families.items()
-    comparisons = [
+    comparisons = collect_comparisons(evidence)
+    return conclude_comparisons(comparisons, [evidence.declaration.effect] * len(comparisons), "campaign")
+
+
+def collect_comparisons(evidence: CampaignEvidence) -> list[ConditionComparison]:
+    """Return all declared comparisons before any correction; the verdict is empty where one can be given."""
+    return [
         _compare_condition(evidence, name, family.baseline, condition)
-        for name, family in families
+        for name, family in evidence.declaration.comparison_families.items()
         for condition in family.conditions
     ]
-    margin = evidence.declaration.effect
-    tests = [None if row.verdict else choose_paired_test(row, margin) for row in comparisons]
-    conclusions = conclude_paired_family(tests, margin, ALPHA)
-    waits = any(comparison.verdict.startswith("open") for comparison in comparisons)
-    return [
-        conclude_comparison(comparison, conclusion, waits, "campaign") if conclusion else comparison
-        for comparison, conclusion in zip(comparisons, conclusions, strict=True)
-    ]
 
 
-def choose_paired_test(comparison: ConditionComparison, margin: float) -> PairedTest:
-    """Return the test of a comparison's differences: Student's t, or that of signs where runs collapsed."""
-    if any(comparison.collapses):
-        return sign_flip_paired_test(comparison.differences)
-    return student_paired_test(comparison.differences, margin)
-
-
-def conclude_comparison(
-    comparison: ConditionComparison, conclusion: PairedConclusion, waits: bool, scope: str
-) -> ConditionComparison:
-    """Return the comparison with its conclusion, in words that know of collapses and of missing pairs.
+def conclude_comparisons(
+    comparisons: Sequence[ConditionComparison], margins: Sequence[float], scope: str
+) -> list[ConditionComparison]:
+    """Return the comparisons with their conclusions, corrected together: by the declared measure, and by every other.
 
     Args:
-        comparison: Comparison with all its pairs.
-        conclusion: Conclusion from its differences.
-        waits: Whether others that are corrected with it lack pairs.
+        comparisons: Comparisons as :func:`collect_comparisons` returns them.
+        margins: Difference that does not matter, for each.
         scope: Name of what is corrected together.
 
     """
-    words = conclusion.words
-    if words.startswith("undecided") and any(comparison.collapses):
-        pairs, (runs, baseline_runs) = len(comparison.seeds), comparison.collapses
-        words = f"undecided: {runs} of {pairs} runs collapsed, {baseline_runs} of the baseline's"
-    if words.startswith("undecided") and waits:
-        words = f"open: other comparisons of the {scope} lack pairs"
+    conclusions = _conclude_leads(comparisons, margins)
+    conclusions_by_measure = {measure: _conclude_leads(comparisons, margins, measure) for measure in COMMON_MEASURES}
+    has_gaps = any(row.verdict.startswith("open") for row in comparisons)
+    wait = f"open: other comparisons of the {scope} lack pairs" if has_gaps else ""
+    rows = []
+    for place, (row, conclusion, margin) in enumerate(zip(comparisons, conclusions, margins, strict=True)):
+        if conclusion is None:
+            rows.append(row)
+            continue
+        verdict = _word_verdict(row, conclusion, margin, wait)
+        ps = {measure: part.p for measure, parts in conclusions_by_measure.items() if (part := parts[place])}
+        rows.append(_conclude_comparison(row, conclusion, ps, verdict))
+    return rows
+
+
+def _conclude_leads(
+    comparisons: Sequence[ConditionComparison], margins: Sequence[float], measure: str | None = None
+) -> list[PairedConclusion | None]:
+    """Conclude from the leads by one measure, or by the declared one of each comparison."""
+    tests = []
+    for row, margin in zip(comparisons, margins, strict=True):
+        differences = row.leads[measure or row.measure].differences
+        tests.append(None if row.verdict else paired_test(differences, margin, any(row.collapses)))
+    return conclude_paired_family(tests, margins, ALPHA)
+
+
+def _conclude_comparison(
+    comparison: ConditionComparison, conclusion: PairedConclusion, ps: Mapping[str, float], verdict: str
+) -> ConditionComparison:
+    """Return the comparison with its conclusion, and the corrected p-values of its measures."""
+    leads = {
+        measure: dataclasses.replace(lead, p=ps.get(measure, conclusion.p))
+        for measure, lead in comparison.leads.items()
+    }
     return dataclasses.replace(
         comparison,
-        verdict=words,
+        leads=leads,
+        verdict=verdict,
         p=conclusion.p,
         p_equivalence=conclusion.p_equivalence,
+        detectable=conclusion.detectable if verdict.startswith("undecided") else None,
         sign_flip=sign_flip_p(comparison.differences),
     )
+
+
+def _word_verdict(comparison: ConditionComparison, conclusion: PairedConclusion, margin: float, wait: str) -> str:
+    """Return the conclusion in words that know of collapses, of missing pairs and of head-room."""
+    words, (runs, baseline_runs) = conclusion.words, comparison.collapses
+    kind, _, reason = words.partition(": ")
+    if kind in ("better", "worse"):
+        return words
+    if not words.startswith("equivalent"):
+        if wait:
+            return wait
+        if runs or baseline_runs:
+            collapses = f"{runs} of {len(comparison.seeds)} runs collapsed, {baseline_runs} of the baseline's"
+            words = f"{kind}: {collapses}" + (f", and {reason}" if kind == "could not decide" else "")
+    headroom = comparison.headroom
+    if comparison.measure == "area" and headroom and headroom.is_spent(margin):
+        outlook = f"it is not {100 * margin:g} pp behind" if words.startswith("equivalent") else "it may be behind"
+        return f"no room: a lead of {100 * headroom.by_area:.1f} pp at most was possible; {outlook}"
+    return words
 
 
 def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, condition: str) -> ConditionComparison:
     """Compare two conditions; the conclusion stays empty if it only waits for the rest of the family."""
     declaration = evidence.declaration
-    if reasons := evidence.list_metric_differences(condition, baseline):
-        return ConditionComparison(family, baseline, condition, (), np.empty(0), f"not compared: {'; '.join(reasons)}")
+    measure = "level" if isinstance(declaration.summary, ReachedLevel) else declaration.summary
+    measures = dict.fromkeys((*COMMON_MEASURES, measure))
+    labels = (declaration.label_condition(condition), declaration.label_condition(baseline))
+    source = declaration.rates_from.get(condition)
     pairs = list(evidence.iterate_pairs(condition, baseline))
-    if any(run.question_key != base.question_key for run, base in pairs):
-        return ConditionComparison(
-            family, baseline, condition, (), np.empty(0), "not compared: other questions or evaluations"
-        )
-    pair_count, words = len(declaration.seeds), ""
+    verdict = ""
+    if reasons := evidence.list_metric_differences(condition, baseline):
+        verdict = f"not compared: {'; '.join(reasons)}"
+    elif any(run.question_key != base.question_key for run, base in pairs):
+        verdict = "not compared: other questions or evaluations"
+    if verdict:
+        leads = {name: MeasuredLead(np.empty(0)) for name in measures}
+        return ConditionComparison(family, baseline, condition, (), measure, leads, verdict, labels, source)
+    pair_count = len(declaration.seeds)
     if len(pairs) < pair_count:
-        words = f"open: {len(pairs)} of {pair_count} pairs"
+        verdict = f"open: {len(pairs)} of {pair_count} pairs"
     elif pair_count < FEWEST_PAIRS:
-        words = f"undecided: {pair_count} {'pair' if pair_count == 1 else 'pairs'} cannot reach a verdict"
+        verdict = f"could not decide: {pair_count} {'pair' if pair_count == 1 else 'pairs'} cannot reach a verdict"
     elif evidence.ledger.content.get("seeds_added"):
-        words = "undecided: seeds were added to an exploratory campaign, which is no test"
-    differences = _subtract_paired_runs(pairs, lambda run: summarise_run(run, declaration))
+        verdict = "undecided: seeds were added to an exploratory campaign, which is no test"
+    collapses = count_collapses(evidence, pairs)
+    leads = {name: measure_lead(pairs, declaration, name, any(collapses)) for name in measures}
     seeds = tuple(run.seed for run, _ in pairs)
-    return ConditionComparison(
-        family, baseline, condition, seeds, differences, words, **_summarise_pairs(evidence, pairs, differences)
+    comparison = ConditionComparison(
+        family, baseline, condition, seeds, measure, leads, verdict, labels, source, collapses=collapses
     )
+    return dataclasses.replace(comparison, **_summarise_pairs(evidence, pairs, comparison)) if pairs else comparison
 
 
-def _summarise_pairs(
-    evidence: CampaignEvidence, pairs: Sequence[tuple[FinishedRun, FinishedRun]], differences: Row
-) -> dict[str, Any]:
+def _summarise_pairs(evidence: CampaignEvidence, pairs: Pairs, comparison: ConditionComparison) -> dict[str, Any]:
     """Return the numbers that the present pairs allow, whether or not all declared pairs are there."""
-    numbers: dict[str, Any] = {}
-    if not pairs:
-        return numbers
-    end, primary = evidence.declaration.end, evidence.declaration.primary
     condition_runs, baseline_runs = ([pair[side] for pair in pairs] for side in (0, 1))
-    ends = [[run.metrics[end][primary] for run in runs] for runs in (condition_runs, baseline_runs)]
-    numbers["improves"] = probability_of_improvement(
-        *([summarise_run(run, evidence.declaration) for run in runs] for runs in (condition_runs, baseline_runs))
-    )
-    collapses = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
-    numbers["collapses"] = collapses
-    if len(pairs) >= 2:
-        area = _subtract_paired_runs(pairs, lambda run: measure_curve_area(run, primary))
-        test = sign_flip_paired_test(differences).test if any(collapses) else paired_t_test(differences)
-        numbers |= {"test": test, "area": paired_t_test(area)}
+    numbers: dict[str, Any] = {
+        "improves": probability_of_improvement(
+            *([summarise_run(run, evidence.declaration) for run in runs] for runs in (condition_runs, baseline_runs))
+        ),
+        "headroom": measure_headroom(evidence, baseline_runs),
+        "costs": measure_costs(condition_runs, baseline_runs),
+    }
+    differences, interval = comparison.differences, comparison.interval
     if len(pairs) >= 3 and np.ptp(differences) > 0:
         numbers["effect"] = paired_hedges_g(differences)
-    if isinstance(evidence.declaration.summary, ReachedLevel):
+    if comparison.measure == "level" or interval is None:
         return numbers  # the level is one of all questions together
     if evidence.has_own_questions:
         if len(pairs) >= FEWEST_PAIRS:
-            numbers["general"] = numbers["test"].interval  # every pair is of new questions already
+            numbers["general"] = interval  # every pair is of new questions already
         return numbers
     outcomes = evidence.summarised_outcomes(condition_runs) - evidence.summarised_outcomes(baseline_runs)
     if min(outcomes.shape[:2]) >= FEWEST_PAIRS:
-        numbers["general"] = new_question_interval(outcomes, numbers["test"].interval)
+        numbers["general"] = new_question_interval(outcomes, interval)
     return numbers
-
-
-def summarise_run(run: FinishedRun, declaration: CampaignDeclaration) -> float:
-    """Return the summary of a run that the campaign compares: the end, the area or the speed of its primary metric."""
-    primary, summary = declaration.primary, declaration.summary
-    if summary == "end":
-        return run.metrics[declaration.end][primary]
-    if summary == "area":
-        return measure_curve_area(run, primary)
-    return max(0.0, 1 - steps_to_threshold(run.curve(primary), summary.level) / declaration.end)
-
-
-def measure_curve_area(run: FinishedRun, metric: str) -> float:
-    """Return the area under a held-out curve of a run, in the unit of the curve."""
-    curve = run.curve(metric)
-    return float(learning_curve_area(list(curve), list(curve.values())))
-
-
-def _subtract_paired_runs(
-    pairs: Sequence[tuple[FinishedRun, FinishedRun]], value: Callable[[FinishedRun], float]
-) -> Row:
-    """Return differences, rounded so that equal shares of questions differ by exactly zero."""
-    return np.array([value(run) - value(base) for run, base in pairs], dtype=np.float64).round(12)

@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from rlcredit.report.condition_comparison import FEWEST_PAIRS, measure_curve_area
+from rlcredit.report.condition_comparison import FEWEST_PAIRS
 from rlcredit.report.evidence import CampaignEvidence, FinishedRun
+from rlcredit.report.run_measures import measure_curve_area
 from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
 from rlcredit.statistics.intervals import Interval
 from rlcredit.statistics.new_question_interval import new_question_interval

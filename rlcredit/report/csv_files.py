@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlcredit.base.files import render_csv
+from rlcredit.campaign.record_schema import TOKEN_KINDS
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.condition_summary import ConditionSummary
 from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.report.run_measures import COMMON_MEASURES, MeasuredLead
 from rlcredit.report.training_curves import Curve
 from rlcredit.statistics.intervals import Interval
 from rlcredit.statistics.variance_components import VarianceComponents
@@ -57,11 +59,12 @@ def render_csv_files(
 
 
 def _flatten_comparison(comparison: ConditionComparison) -> dict[str, Any]:
-    test, area, effect, general = comparison.test, comparison.area, comparison.effect, comparison.general
+    test, effect, general = comparison.test, comparison.effect, comparison.general
     return {
         "family": comparison.family,
         "baseline": comparison.baseline,
         "condition": comparison.condition,
+        "rate_tuned_in": comparison.rate_source,
         "pairs": len(comparison.seeds),
         "collapsed": comparison.collapses[0],
         "baseline_collapsed": comparison.collapses[1],
@@ -75,10 +78,36 @@ def _flatten_comparison(comparison: ConditionComparison) -> dict[str, Any]:
         "hedges_g": effect.g if effect else None,
         **flatten_interval("hedges_g_", effect.interval if effect else None),
         "probability_of_improvement": comparison.improves,
-        "area_difference": area.difference if area else None,
-        **flatten_interval("area_", area.interval if area else None),
+        **flatten_measures(comparison),
         "verdict": comparison.verdict,
     }
+
+
+def flatten_measures(comparison: ConditionComparison) -> dict[str, Any]:
+    """Return the cells beside a verdict: both measures, head-room, power and costs."""
+    headroom = comparison.headroom
+    cells: dict[str, Any] = {
+        "measure": comparison.measure,
+        **flatten_leads(comparison.leads),
+        "room_by_area": headroom.by_area if headroom else None,
+        "room_at_first": headroom.at_first if headroom else None,
+        "detectable": comparison.detectable,
+    }
+    for kind in TOKEN_KINDS:
+        cost = comparison.costs.get(kind)
+        cells |= {kind: cost.tokens if cost else None, f"{kind}_ratio": cost.ratio if cost else None}
+    return cells
+
+
+def flatten_leads(leads: Mapping[str, MeasuredLead]) -> dict[str, float | None]:
+    """Return the leads at the end and by area as cells."""
+    cells: dict[str, float | None] = {}
+    for measure in COMMON_MEASURES:
+        lead = leads[measure]
+        cells[f"{measure}_difference"] = lead.test.difference if lead.test else None
+        cells |= flatten_interval(f"{measure}_", lead.test.interval if lead.test else None)
+        cells[f"p_{measure}_holm"] = lead.p
+    return cells
 
 
 def _flatten_summary(summary: ConditionSummary) -> dict[str, Any]:

@@ -7,11 +7,13 @@ from pathlib import Path
 from rlcredit.campaign.declaration import read_declaration
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.paths import find_config_file
+from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import read_campaign_evidence
 from rlcredit.report.report_options import make_report_parser
 from rlcredit.report.report_page import refuse_foreign_files, write_report
 from rlcredit.report.study import compare_over_campaigns, write_study
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
+from rlcredit.report.verdict_text import list_comparison_facts
 
 _CAMPAIGNS_FOLDER = Path("campaigns")
 """Folder of a campaign that is named by its declaration."""
@@ -38,7 +40,8 @@ def run_report_command(args: Sequence[str]) -> int:
     mlflow = find_campaign_mlflow_run(evidence)
     comparisons = write_report(evidence, load_training_curves(evidence, mlflow), folder)
     for comparison in comparisons:
-        print(f"{comparison.family}: {comparison.condition} against {comparison.baseline}: {comparison.verdict}")
+        print(f"{comparison.family}: {' against '.join(comparison.labels)}: {comparison.verdict}")
+        print_facts(comparison)
     for name, reasons in evidence.refused.items():
         print(f"refused: {name}: {'; '.join(reasons)}")
     if evidence.absent:
@@ -64,6 +67,12 @@ def find_campaign_folder(path: Path) -> Path:
     return path
 
 
+def print_facts(comparison: ConditionComparison) -> None:
+    """Print the numbers that belong beside a verdict."""
+    for fact in list_comparison_facts(comparison):
+        print(f"  {fact}")
+
+
 def report_study(roots: Sequence[Path], folder: Path) -> int:
     """Write one table of all comparisons of several campaigns; return 0 if every one is complete, 1 if not."""
     campaigns = [read_campaign_evidence(root) for root in roots]
@@ -71,7 +80,8 @@ def report_study(roots: Sequence[Path], folder: Path) -> int:
     if not comparisons:
         raise ValueError("these campaigns declare no comparison. Name campaigns with two conditions or more.")
     for row in comparisons:
-        pair = f"{row.comparison.condition} against {row.comparison.baseline}"
+        pair = " against ".join(row.comparison.labels)
         print(f"{row.campaign}: {pair}: {row.comparison.verdict}; over the study: {row.overall.verdict}")
-    print(write_study(comparisons, folder))
+        print_facts(row.overall)
+    print(write_study(comparisons, campaigns, folder))
     return int(any(evidence.refused or evidence.absent for evidence in campaigns))

@@ -19,7 +19,7 @@ from rlcredit.report.csv_files import render_csv_files
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.report.pictures import draw_family_pictures
 from rlcredit.report.training_curves import Curve
-from rlcredit.report.verdict_text import explain_verdict
+from rlcredit.report.verdict_text import explain_verdict, list_comparison_facts
 
 _WRITTEN = re.compile(
     r"report\.(html|md)|(runs|tokens|comparisons|conditions|variance|training)\.csv|family\d+_\d+\.png"
@@ -38,6 +38,7 @@ class VerdictLine:
         strip: Difference and interval, drawn on the scale of all comparisons.
         verdict: Conclusion of the comparison.
         meaning: Meaning of the verdict; empty where the verdict says its reason itself.
+        facts: Sentences that belong beside it.
 
     """
 
@@ -47,6 +48,7 @@ class VerdictLine:
     strip: IntervalStrip
     verdict: str
     meaning: str
+    facts: Sequence[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,7 +213,8 @@ def _make_sections(
         pictures = draw_family_pictures(evidence, family, members, curves, folder, f"family{number}")
         member_lines = [line for line, comparison in zip(lines, comparisons, strict=True) if comparison.family == name]
         table = report_tables.make_comparison_table(members)
-        yield FamilySection(name, family.baseline, member_lines, table, pictures)
+        baseline = evidence.declaration.label_condition(family.baseline)
+        yield FamilySection(name, baseline, member_lines, table, pictures)
 
 
 def make_verdict_lines(comparisons: Sequence[ConditionComparison], margin: float) -> list[VerdictLine]:
@@ -230,11 +233,12 @@ def make_verdict_lines(comparisons: Sequence[ConditionComparison], margin: float
     scale = StripScale.around([-100 * margin, 100 * margin, *ends])
     return [
         VerdictLine(
-            comparison.condition,
+            comparison.labels[0],
             *report_tables.format_difference(comparison),
             IntervalStrip(scale, *row, margin=100 * margin),
             comparison.verdict,
             explain_verdict(comparison.verdict, margin),
+            list(list_comparison_facts(comparison)),
         )
         for comparison, row in zip(comparisons, points, strict=True)
     ]

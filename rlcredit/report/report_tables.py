@@ -14,9 +14,10 @@ from rlcredit.pages.number_formats import (
     format_with_interval,
 )
 from rlcredit.pages.tables import Table
-from rlcredit.report.condition_comparison import ConditionComparison, summarise_run
+from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.condition_summary import ConditionSummary, MeanEstimate
 from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.report.run_measures import summarise_run
 from rlcredit.statistics.collapse import clopper_pearson_limit
 from rlcredit.statistics.variance_components import VarianceComponents
 
@@ -50,7 +51,6 @@ COMPARISON_TERMS = {
     "equivalence": "p-value of a difference as large as the margin: two one-sided tests, corrected",
     "g": "Hedges' g, the difference in standard deviations of the paired differences",
     "wins": "how often a run beats one of the baseline, over all pairs of runs",
-    "area": "difference of the areas under the learning curves, with its interval",
 }
 SUMMARY_TERMS = {
     "collapsed": "runs that ended more than 10 pp below the median of the condition, and the highest rate that so many "
@@ -84,16 +84,12 @@ def make_comparison_table(comparisons: Sequence[ConditionComparison]) -> Table:
     """Return the table of the numbers behind each conclusion; differences in percentage points."""
     rows = []
     for comparison in comparisons:
-        area = NO_VALUE
-        if comparison.area:
-            interval = format_difference_interval(comparison.area.interval)
-            area = f"{format_signed_points(comparison.area.difference)} ({interval})"
         ps = (comparison.p, comparison.sign_flip, comparison.p_equivalence)
         effect = f"{comparison.effect.g:.2f}" if comparison.effect else NO_VALUE
         wins = f"{comparison.improves:.0%}" if comparison.improves is not None else NO_VALUE
         new_questions = format_difference_interval(comparison.general)
-        cells = (*format_difference(comparison), new_questions, *map(format_p_value, ps), effect, wins, area)
-        rows.append((comparison.condition, str(len(comparison.seeds)), *cells))
+        cells = (*format_difference(comparison), new_questions, *map(format_p_value, ps), effect, wins)
+        rows.append((comparison.labels[0], str(len(comparison.seeds)), *cells))
     columns = ("condition", "pairs", *COMPARISON_TERMS)
     return Table(columns, rows, terms=COMPARISON_TERMS).without_empty_columns(NO_VALUE)
 
@@ -105,7 +101,7 @@ def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[Condition
     columns = ("condition", "runs", "collapsed", "pass@1", pass_at_k, "middle half", "between runs", "area")
     rows = [
         (
-            summary.condition,
+            evidence.declaration.label_condition(summary.condition),
             str(summary.runs),
             f"{summary.collapsed} (< {clopper_pearson_limit(summary.collapsed, summary.runs):.0%})",
             _format_estimate(summary.pass_at_1),

@@ -1,8 +1,10 @@
-"""The number of collapsed runs, and an upper limit of their rate."""
+"""The number of collapsed runs, and what it says of their rate."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
+
+from rlcredit.statistics.intervals import Interval
 
 COLLAPSE_FALL = 0.1
 """Further than this below the median of its condition, in proportions, a run has collapsed."""
@@ -43,3 +45,22 @@ def clopper_pearson_limit(events: int, trials: int, confidence: float = 0.95) ->
 
     """
     return 1.0 if events == trials else float(special.betaincinv(events + 1, trials - events, confidence))
+
+
+def clopper_pearson_interval(events: int, trials: int, level: float = 0.95) -> Interval:
+    """Return the rates compatible with a number of events: Clopper and Pearson's exact interval.
+
+    Args:
+        events: Number of events.
+        trials: Number of trials.
+        level: Confidence level, two-sided.
+
+    Example:
+        >>> interval = clopper_pearson_interval(4, 62)
+        >>> round(interval.low, 3), round(interval.high, 3)
+        (0.018, 0.157)
+
+    """
+    one_sided = (1 + level) / 2
+    highest_absence = clopper_pearson_limit(trials - events, trials, one_sided)
+    return Interval(1 - highest_absence, clopper_pearson_limit(events, trials, one_sided), level)

@@ -12,8 +12,17 @@ from rlcredit.statistics.adjusted_p import holm_adjusted_p
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.finite_sample import finite_sample
 from rlcredit.statistics.intervals import Interval
-from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_interval, sign_flip_p
+from rlcredit.statistics.power import detectable_effect
+from rlcredit.statistics.sign_flip import (
+    fewest_sign_flip_pairs,
+    sign_flip_interval,
+    sign_flip_p,
+    smallest_sign_flip_p,
+)
 from rlcredit.statistics.t_test import TTest, paired_t_test
+
+NO_MARGIN = 1.0
+"""Margin of differences of proportions where nothing is said of equivalence."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +33,29 @@ class PairedTest:
         test: Mean difference and its interval.
         p: P-value of no difference.
         p_equivalence: P-value of a difference at least as large as the margin.
+        smallest_p: Smallest p of no difference that as many pairs can have.
 
     """
 
     test: TTest
     p: float
     p_equivalence: float
+    smallest_p: float = 0.0
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs."""
+        return int(self.test.df) + 1
+
+    def difference_to_detect(self, alpha: float) -> float:
+        """Return the true difference that such pairs find with a power of 80 %, by Student's t at their spread.
+
+        Args:
+            alpha: Significance level of the test.
+
+        """
+        deviation = self.test.standard_error * math.sqrt(self.pairs)
+        return deviation * detectable_effect(self.pairs, conditions=1, alpha=alpha)
 
     def pairs_to_decide(self, margin: float, alpha: float) -> int:
         """Return about how many pairs would decide, with such a spread; where there is none, if none of them differed.
@@ -41,8 +67,8 @@ class PairedTest:
         """
         if not self.test.standard_error:
             return math.ceil(math.log(alpha) / math.log1p(-margin))
-        pairs = int(self.test.df) + 1
-        return max(seeds_to_decide(self.test.standard_error * math.sqrt(pairs), margin, alpha), pairs + 1)
+        seeds = seeds_to_decide(self.test.standard_error * math.sqrt(self.pairs), margin, alpha)
+        return max(seeds, self.pairs + 1)
 
 
 def student_paired_test(differences: ArrayLike, margin: float) -> PairedTest:
@@ -78,7 +104,19 @@ def sign_flip_paired_test(differences: ArrayLike) -> PairedTest:
         flip_interval = sign_flip_interval(row, test.interval.level)
         ends = min(test.interval.low, flip_interval.low), max(test.interval.high, flip_interval.high)
         test = replace(test, interval=Interval(*ends, test.interval.level))
-    return PairedTest(test, sign_flip_p(row), 1.0)
+    return PairedTest(test, sign_flip_p(row), 1.0, smallest_sign_flip_p(len(row)))
+
+
+def paired_test(differences: ArrayLike, margin: float, has_collapses: bool) -> PairedTest:
+    """Test paired differences by Student's t, or by the sign flip where a run of either side collapsed.
+
+    Args:
+        differences: Condition minus baseline for each pair, shape ``(n,)``, n at least two.
+        margin: Largest difference that would not matter, above zero.
+        has_collapses: Whether a run collapsed.
+
+    """
+    return sign_flip_paired_test(differences) if has_collapses else student_paired_test(differences, margin)
 
 
 def bounded_paired_test(differences: ArrayLike, margin: float) -> PairedTest:
@@ -112,15 +150,20 @@ class PairedConclusion:
     """Hold what the paired differences of one member of a family show.
 
     Args:
+        test: Mean difference and its interval.
         p: P-value of no difference, corrected for the family.
         p_equivalence: P-value of a difference at least as large as the margin, corrected in the same way.
         words: Conclusion in words.
+        detectable: True difference that such pairs find with a power of 80 % at the level left to the member; None
+            unless it is undecided.
 
     """
 
+    test: TTest
     p: float
     p_equivalence: float
     words: str
+    detectable: float | None = None
 
 
 def conclude_paired_family(
@@ -136,7 +179,9 @@ def conclude_paired_family(
     1. "equivalent within 1 pp" if the difference is shown to be smaller than the margin, even if it is also shown not
        to be zero: what was said beforehand not to matter does not begin to matter because many seeds measure it well.
     2. "better" or "worse" if it is shown not to be zero. Its size is in the interval, not in the word.
-    3. "undecided: a new campaign needs n seeds" otherwise, n by ``pairs_to_decide`` at alpha over the size of the
+    3. "could not decide: ..." if no data of so many pairs could: the smallest p of a sign flip lies above the level
+       that Holm's procedure leaves to the member, alpha over the number of members whose difference is not shown.
+    4. "undecided: a new campaign needs n seeds" otherwise, n by ``pairs_to_decide`` at alpha over the size of the
        family. Seeds added to this one would be a second look at it.
 
     A true difference at the margin or beyond is called equivalent with chance alpha at most, a true difference of zero
@@ -164,18 +209,24 @@ def conclude_paired_family(
     ps = holm_adjusted_p([member.p if member else 1.0 for member in family]).tolist()
     p_equivalences = holm_adjusted_p([member.p_equivalence if member else 1.0 for member in family]).tolist()
     margins = [margin] * len(family) if isinstance(margin, (int, float)) else margin
+    level = alpha / max(1, sum(p > alpha for p in ps))
     conclusions: list[PairedConclusion | None] = []
     for member, p, p_equivalence, member_margin in zip(family, ps, p_equivalences, margins, strict=True):
         if member is None:
             conclusions.append(None)
             continue
+        detectable = None
         if p_equivalence <= alpha:
             words = f"equivalent within {100 * member_margin:g} pp"
         elif p <= alpha:
             words = "better" if member.test.difference > 0 else "worse"
+        elif member.smallest_p > level:
+            reach = f"{member.pairs} pairs reach p = {member.smallest_p:.2g} at best"
+            words = f"could not decide: {reach}, and {level:.2g} was needed"
         else:
             words = f"undecided: {remedy.format(member.pairs_to_decide(member_margin, alpha / len(family)))}"
-        conclusions.append(PairedConclusion(p, p_equivalence, words))
+            detectable = member.difference_to_detect(level)
+        conclusions.append(PairedConclusion(member.test, p, p_equivalence, words, detectable))
     return conclusions
 
 

@@ -1,12 +1,13 @@
 """A run that ends after so many tokens instead of so many steps."""
 
+from bisect import bisect_right
 from dataclasses import asdict
 from typing import Any, cast
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.base.budget_kinds import BUDGET_KINDS, sum_budget_counts
+from rlcredit.base.budget_kinds import BUDGET_KINDS, list_budget_marks, sum_budget_counts
 from rlcredit.base.lightning_private import set_evaluation_interval
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import TokenCounts
@@ -14,17 +15,6 @@ from rlcredit.training.module import PolicyModule
 
 _NO_EVALUATION = 10**12
 """Updates from one evaluation to the next where tokens decide when it is due."""
-
-
-def count_used_shares(tokens: int, budget: int, evaluations: int) -> int:
-    """Count the equal shares of a budget that have been used up.
-
-    Example:
-        >>> [count_used_shares(tokens, budget=100, evaluations=4) for tokens in (0, 24, 25, 99, 130)]
-        [0, 0, 1, 3, 4]
-
-    """
-    return min(tokens * evaluations // budget, evaluations)
 
 
 class TokenBudget(Callback):
@@ -38,8 +28,9 @@ class TokenBudget(Callback):
     Args:
         decoded_tokens: Tokens decoded for training, at least 1; one of the three is given.
         backward_tokens: Tokens of updates, at least 1.
-        evaluations: Number of evaluations after the first step, at equal shares of the budget, in place of those by
-            ``trainer.val_check_interval``; an evaluation follows the first rollout at or over its share.
+        evaluations: Number of evaluations after the first step, at equal shares of the budget, or the tokens after
+            which they are due, in place of those by ``trainer.val_check_interval``; an evaluation follows the first
+            rollout at or over its mark.
         rollout_tokens: Tokens decoded and read for training, at least 1: what environments say is read, and so are
             distinct prompts.
 
@@ -49,7 +40,7 @@ class TokenBudget(Callback):
         self,
         decoded_tokens: int | None = None,
         backward_tokens: int | None = None,
-        evaluations: int | None = None,
+        evaluations: int | list[int] | None = None,
         rollout_tokens: int | None = None,
     ) -> None:
         numbers = dict(zip(BUDGET_KINDS, (decoded_tokens, backward_tokens, rollout_tokens), strict=True))
@@ -58,10 +49,16 @@ class TokenBudget(Callback):
             raise ValueError(
                 f"TokenBudget expects {', '.join(BUDGET_KINDS)}: one of them and at least 1, got {budgets or 'none'}."
             )
-        if evaluations is not None and evaluations < 1:
-            raise ValueError(f"TokenBudget expects evaluations >= 1, got {evaluations}.")
         ((self.kind, self.budget),) = budgets.items()
-        self.evaluations = evaluations
+        if isinstance(evaluations, int):
+            if evaluations < 1:
+                raise ValueError(f"TokenBudget expects evaluations >= 1, got {evaluations}.")
+            evaluations = list_budget_marks(self.budget, evaluations)
+        elif evaluations is not None and evaluations != sorted({*evaluations, self.budget} - {0}):
+            raise ValueError(
+                f"TokenBudget expects evaluations that ascend to its {self.budget} tokens, got {evaluations}."
+            )
+        self.marks = evaluations
         self.counted = 0
         self.before = 0
 
@@ -109,11 +106,9 @@ class TokenBudget(Callback):
 
     def _steer(self, trainer: Trainer) -> None:
         """Set what Lightning reads after a step: whether to evaluate, and whether to stop."""
-        if self.evaluations:
-            old_share, new_share = (
-                count_used_shares(tokens, self.budget, self.evaluations) for tokens in (self.before, self.counted)
-            )
-            set_evaluation_interval(trainer, 1 if new_share > old_share else _NO_EVALUATION)
+        if self.marks:
+            old_count, new_count = (bisect_right(self.marks, tokens) for tokens in (self.before, self.counted))
+            set_evaluation_interval(trainer, 1 if new_count > old_count else _NO_EVALUATION)
         if self.counted >= self.budget:
             trainer.should_stop = True
 

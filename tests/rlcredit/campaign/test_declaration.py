@@ -7,7 +7,13 @@ import yaml
 
 from rlcredit.campaign.campaign_command import run_campaign_command
 from rlcredit.campaign.declaration import CampaignDeclaration, parse_declaration, read_declaration
-from rlcredit.campaign.run_spec import build_fit_arguments, derive_question_seed, list_run_specs, render_settings
+from rlcredit.campaign.run_spec import (
+    build_fit_arguments,
+    derive_question_seed,
+    list_end_arguments,
+    list_run_specs,
+    render_settings,
+)
 
 ROOT = Path(__file__).parents[3]
 SMOKE = yaml.safe_load((ROOT / "configs" / "campaigns" / "tiny_smoke.yaml").read_text())
@@ -227,6 +233,9 @@ def test_a_budget_stands_in_the_place_of_steps_and_leaves_other_declarations_as_
     assert "steps" not in declared.to_json()
     assert declared.to_json()["budget"] == {"decoded_tokens": 1000, "backward_tokens": None, "evaluations": 3}
     both = parse_declaration({**plain, "budget": {"rollout_tokens": 1000}})
+    assert both.budget is not None
+    assert both.budget.marks == [0, 63, 125, 250, 500, 1000]
+    assert "TokenBudget(rollout_tokens=1000, evaluations=[63, 125, 250, 500, 1000])" in list_end_arguments(both)[-1]
     assert CampaignDeclaration.from_json(both.to_json()).budget == both.budget
     assert "budget" not in parse_declaration(SMOKE).to_json()
     (spec, *_) = list_run_specs(declared, Path("campaigns"))
@@ -235,3 +244,14 @@ def test_a_budget_stands_in_the_place_of_steps_and_leaves_other_declarations_as_
         "--trainer.callbacks+=TokenBudget(decoded_tokens=1000, evaluations=3)",
     ]
     assert not any("max_steps" in word for word in build_fit_arguments(spec, declared, 2, Path("x"), ends=False))
+
+
+def test_conditions_whose_rate_nobody_tuned_say_so_where_some_are_tuned():
+    plain = parse_declaration(SMOKE)
+    assert (plain.label_condition("maxrl_sepa"), "rates_from" in plain.to_json()) == ("maxrl_sepa", False)
+    tuned = parse_declaration({**SMOKE, "rates_from": {"grpo": "tiny_rates"}})
+    labels = [tuned.label_condition(name) for name in ("grpo", "maxrl_sepa")]
+    assert labels == ["grpo", "maxrl_sepa (rate not tuned)"]
+    assert CampaignDeclaration.from_json(tuned.to_json()).rates_from == {"grpo": "tiny_rates"}
+    with pytest.raises(ValueError, match="rates_from: there is no condition 'rloo'"):
+        parse_declaration({**SMOKE, "rates_from": {"rloo": "tiny_rates"}})

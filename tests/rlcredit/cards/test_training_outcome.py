@@ -9,6 +9,7 @@ from rlcredit.cards.card import NO_DIFFERENCE
 from rlcredit.cards.training_outcome import PRIMARY_METRIC, TrainingOutcome, conclude_card
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import FinishedRun
+from rlcredit.report.run_measures import MeasuredLead
 from rlcredit.statistics.t_test import paired_t_test
 from tests.rlcredit.cards.cards import made
 
@@ -25,11 +26,9 @@ def run(seed, end, half=None):
 def learnt(ends, base):
     runs, others = ([run(seed, end) for seed, end in enumerate(values)] for values in (ends, base))
     differences = np.subtract(ends, base)
-    test = paired_t_test(differences)
+    leads = {"end": MeasuredLead(differences, paired_t_test(differences)), "area": MeasuredLead(differences / 2)}
     return TrainingOutcome(
-        ConditionComparison(
-            "all", "GRPO", "Mine", (0, 1, 2), differences, "worse", test=test, area=paired_t_test(differences / 2)
-        ),
+        ConditionComparison("all", "GRPO", "Mine", (0, 1, 2), "end", leads, "worse"),
         runs,
         others,
         1e-3,

@@ -17,15 +17,19 @@ from rlcredit.campaign.campaign_record import lock_campaign
 from rlcredit.campaign.declaration import ComparisonFamily, DeclaredBudget, HeldOutChoice, ReachedLevel
 from rlcredit.campaign.execution import refuse_unlike_metrics
 from rlcredit.campaign.metric_definition import MetricDefinition, list_metric_differences
-from rlcredit.report.condition_comparison import compare_conditions, summarise_run
+from rlcredit.campaign.record_schema import TOKEN_KINDS
+from rlcredit.report.condition_comparison import compare_conditions
 from rlcredit.report.condition_summary import decompose_variance, summarise_conditions
 from rlcredit.report.evidence import read_campaign_evidence
 from rlcredit.report.pictures import draw_curves
 from rlcredit.report.report_command import find_campaign_folder, run_report_command
 from rlcredit.report.report_page import write_report
 from rlcredit.report.report_tables import make_config_table, make_token_table
+from rlcredit.report.run_measures import summarise_run
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
+from rlcredit.report.verdict_text import list_comparison_facts
 from rlcredit.statistics.paired_comparison import seeds_to_decide
+from rlcredit.statistics.power import t_test_power
 from rlcredit.statistics.sign_flip import sign_flip_interval
 from rlcredit.statistics.t_test import paired_t_test
 from tests.rlcredit.report.conftest import WORTH
@@ -151,6 +155,98 @@ def test_collapses_are_counted_and_no_mean_decides_beside_them(left):
     page = (campaign.root / "report" / "report.md").read_text()
     assert "| same | 8 | 1 (< 47%) |" in page
     assert "| base | 8 | 0 (< 31%) |" in page
+
+
+def test_collapses_leave_comparisons_that_no_data_could_decide(left):
+    campaign = left(seeds=tuple(range(6)))
+    collapsing(campaign, "same", 2)
+    collapsing(campaign, "bad", 1)
+    same, good, bad = compare_conditions(read_campaign_evidence(campaign.write()))
+    assert good.verdict == "better"
+    for each in (same, bad):  # 2 / 2^6 = 0.031, and 0.05 / 2 is left to each
+        assert each.verdict == (
+            "could not decide: 1 of 6 runs collapsed, 0 of the baseline's, and 6 pairs reach p = 0.031 at best, and "
+            "0.025 was needed"
+        )
+        assert each.detectable is None
+
+
+def test_both_measures_are_corrected_and_the_declared_one_is_marked(left, capsys):
+    campaign = left()
+    evidence = read_campaign_evidence(campaign.write())
+    found = compare_conditions(evidence)
+    tests = [stats.ttest_1samp(each.leads["area"].differences, 0) for each in found]
+    corrected = multipletests([test.pvalue for test in tests], method="holm")[1]
+    assert [each.leads["area"].p for each in found] == pytest.approx(list(corrected), rel=1e-9)
+    assert [each.leads["end"].p for each in found] == [each.p for each in found]
+    assert run_report_command([str(campaign.root)]) == 0
+    end, area = (100 * found[1].leads[measure].test.difference for measure in ("end", "area"))
+    for text in (
+        capsys.readouterr().out,
+        *((campaign.root / "report" / f"report.{form}").read_text() for form in FORMS),
+    ):
+        assert f"end (declared) {end:+.2f} pp" in text
+        assert f"area {area:+.2f} pp" in text
+
+
+FORMS = ("html", "md")
+
+
+def with_curves(evidence, curves):
+    """Let all runs of some conditions have these curves."""
+    for (condition, _), run in evidence.runs.items():
+        for step, height in curves.get(condition, {}).items():
+            run.metrics[step]["val/pass_at_1"] = height
+    return compare_conditions(evidence)
+
+
+def test_where_no_lead_over_the_margin_was_possible_the_verdict_says_so(left):
+    near = {0: 0.5, 50: 0.95, 100: 0.95}
+    curves = {"base": near, "same": near, "good": {0: 0.5, 50: 0.96, 100: 0.97}, "bad": near}
+    same, good, _ = with_curves(read_campaign_evidence(left(summary="area").write()), curves)
+    # A run at 0.97 from step 50 on leads by 0.02 there: 0.02 x (50 / 2 + 50) / 100 = 1.5 points.
+    assert same.headroom.by_area == pytest.approx(0.015)
+    assert same.verdict == "no room: a lead of 1.5 pp at most was possible; it is not 2 pp behind"
+    assert good.verdict == same.verdict
+    narrow, *_ = with_curves(read_campaign_evidence(left("narrow", summary="area", effect=0.01).write()), curves)
+    assert narrow.verdict == "equivalent within 1 pp"
+    end, *_ = with_curves(read_campaign_evidence(left("end").write()), curves)
+    assert end.verdict == "equivalent within 2 pp"
+
+
+def test_an_undecided_comparison_names_the_difference_it_would_have_found(left, capsys):
+    evidence = read_campaign_evidence(left(effect=0.002).write())
+    found = with_differences(evidence, mean=0.0036, deviation=0.004)
+    power = t_test_power(found[0].detectable / 0.004, 8, conditions=1, alpha=0.05 / 3)
+    assert power == pytest.approx(0.8, abs=1e-6)
+    assert any("would have been found with a power of 80 %" in fact for fact in list_comparison_facts(found[0]))
+
+
+def test_a_verdict_stands_beside_the_tokens_of_all_kinds(left, tmp_path):
+    evidence = read_campaign_evidence(left(cost=COST).write())
+    good = compare_conditions(evidence)[1]
+    # 20,000 and 10,000 tokens, and the mean of the seeds 0 to 7.
+    assert good.costs["decoded"].ratio == pytest.approx(20_003.5 / 10_003.5)
+    assert good.costs["forward"].ratio is None
+    *_, tokens = list_comparison_facts(good)
+    assert "20,004 decoded (2.00), 1,000 read (1.00), 0 scored, 10,000 trained on (1.00)" in tokens
+    write_report(evidence, {}, tmp_path / "out")
+    with (tmp_path / "out" / "comparisons.csv").open() as file:
+        row = list(csv.DictReader(file))[1]
+    assert (float(row["decoded"]), row["forward_ratio"]) == (20_003.5, "")
+
+
+def test_a_condition_whose_rate_nobody_tuned_says_so_wherever_it_is_named(left, capsys):
+    campaign = left(rates_from={"base": "rates", "good": "rates"})
+    assert run_report_command([str(campaign.write())]) == 0
+    for text in (
+        capsys.readouterr().out,
+        *((campaign.root / "report" / f"report.{form}").read_text() for form in FORMS),
+    ):
+        assert "bad (rate not tuned)" in text
+        assert "good (rate not tuned)" not in text
+    rows = list(csv.DictReader((campaign.root / "report" / "comparisons.csv").read_text().splitlines()))
+    assert [row["rate_tuned_in"] for row in rows] == ["", "rates", ""]
 
 
 def test_a_killed_run_is_not_running(left):
@@ -318,7 +414,7 @@ def test_few_seeds_have_no_interval_for_new_questions_and_one_seed_has_none(left
     assert summarise_conditions(few)[0].pass_at_1.interval is not None
     assert compare_conditions(few)[2].effect is None, "of two pairs Hedges' g is zero, whatever they say"
     one = read_campaign_evidence(left("one", seeds=(0,)).write())
-    assert compare_conditions(one)[1].verdict == "undecided: 1 pair cannot reach a verdict"
+    assert compare_conditions(one)[1].verdict == "could not decide: 1 pair cannot reach a verdict"
     assert summarise_conditions(one)[0].pass_at_1.interval is None
 
 
@@ -326,7 +422,7 @@ def test_few_seeds_have_no_interval_for_new_questions_and_one_seed_has_none(left
 def test_five_pairs_reach_no_verdict(left, seeds, decided):
     found = compare_conditions(read_campaign_evidence(left(seeds=tuple(range(seeds))).write()))[1]
     assert found.test.p < 0.001
-    assert found.verdict == ("better" if decided else "undecided: 5 pairs cannot reach a verdict")
+    assert found.verdict == ("better" if decided else "could not decide: 5 pairs cannot reach a verdict")
 
 
 def with_differences(evidence, mean, deviation):
@@ -422,11 +518,15 @@ def test_everything_is_written_and_the_page_needs_nothing_else(left, two_familie
             "hedges_g_low": each.effect.interval.low,
             "hedges_g_high": each.effect.interval.high,
             "probability_of_improvement": each.improves,
-            "area_difference": each.area.difference,
-            "area_low": each.area.interval.low,
-            "area_high": each.area.interval.high,
+            "room_by_area": each.headroom.by_area,
+            "room_at_first": each.headroom.at_first,
         }
+        for measure, lead in each.leads.items():
+            numbers |= {f"{measure}_difference": lead.test.difference, f"p_{measure}_holm": lead.p}
+            numbers |= {f"{measure}_low": lead.test.interval.low, f"{measure}_high": lead.test.interval.high}
         texts = {"family": each.family, "baseline": each.baseline, "condition": each.condition, "verdict": each.verdict}
+        texts |= {"measure": "end", "rate_tuned_in": "", "detectable": ""}
+        texts |= dict.fromkeys([*TOKEN_KINDS, *(f"{kind}_ratio" for kind in TOKEN_KINDS)], "")
         assert {key: row[key] for key in texts} == texts
         assert {key: float(row[key]) for key in numbers} == pytest.approx(numbers)
         assert set(row) == {*numbers, *texts}
@@ -636,8 +736,8 @@ def test_the_area_is_compared_if_it_was_declared(left, tmp_path):
     evidence = read_campaign_evidence(campaign.write())
     same, good, bad = compare_conditions(evidence)
     plain = compare_conditions(read_campaign_evidence(left("plain").write()))[1]
-    assert good.differences.mean() == pytest.approx(plain.area.difference, abs=1e-9)
-    assert (good.test.interval, good.verdict) == (good.area.interval, "better")
+    assert good.differences.mean() == pytest.approx(plain.leads["area"].test.difference, abs=1e-9)
+    assert (good.test.interval, good.verdict) == (good.leads["area"].test.interval, "better")
     assert (bad.verdict, same.verdict[:10]) == ("worse", "equivalent")
     # Questions' areas make the interval for new questions; its middle is that of the areas of runs.
     assert sum(good.general[:2]) / 2 == pytest.approx(good.differences.mean(), abs=1e-6)

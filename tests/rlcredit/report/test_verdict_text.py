@@ -12,7 +12,7 @@ from rlcredit.report.verdict_text import explain_verdict
         ("worse", "below zero"),
         ("equivalent within 2 pp", "smaller than 2 pp"),
         ("undecided: a new campaign needs 16 seeds", "nor that it is smaller than 2 pp"),
-        ("undecided: 2 pairs cannot reach a verdict", "Below 6 pairs no test"),
+        ("could not decide: 2 pairs cannot reach a verdict", "Below 6 pairs no test"),
         ("undecided: 1 of 8 runs collapsed, 0 of the baseline's", None),
         ("not compared: other questions or evaluations", None),
     ],

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
+from rlcredit.statistics.collapse import clopper_pearson_interval, clopper_pearson_limit, collapsed_run_mask
 from rlcredit.statistics.t_test import t_test
 
 
@@ -16,6 +16,8 @@ def test_a_run_far_below_its_condition_has_collapsed_and_a_bad_condition_has_not
 def test_the_highest_rate_is_clopper_and_pearsons(events, trials):
     limit = stats.binomtest(events, trials, alternative="less").proportion_ci(0.95, method="exact").high
     assert clopper_pearson_limit(events, trials) == pytest.approx(limit)
+    exact = stats.binomtest(events, trials).proportion_ci(0.95, method="exact")
+    assert clopper_pearson_interval(events, trials)[:2] == pytest.approx(tuple(exact))
 
 
 def test_an_interval_of_means_does_not_survive_rare_collapses():

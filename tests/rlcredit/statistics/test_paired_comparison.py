@@ -85,6 +85,23 @@ def test_where_runs_collapsed_signs_decide_and_nothing_is_equivalent():
     assert tested.test.interval == (students.interval.low, 0.5, 0.95)
 
 
+def test_where_no_data_of_so_many_pairs_could_decide_it_is_said():
+    tests = [sign_flip_paired_test([-0.5, 0.01, 0.01, -0.02, 0.01, 0.0])] * 2
+    tests += [student_paired_test(around(0.5, 0.01, 6), margin=0.01)]
+    # Six pairs reach 2 / 2^6 = 0.031; once the third is better, 0.05 / 2 is left to each of the two others.
+    said = [each.words for each in conclude_paired_family(tests, margin=0.01)]
+    assert said == [*["could not decide: 6 pairs reach p = 0.031 at best, and 0.025 was needed"] * 2, "better"]
+    assert conclude_paired_family(tests[1:], margin=0.01)[0].words.startswith("undecided")
+
+
+def test_an_undecided_comparison_knows_the_difference_it_would_have_found():
+    family = [student_paired_test(around(mean, 0.01, 8), margin=0.002) for mean in (0.002, 0.003, 0.05)]
+    *open_ones, better = conclude_paired_family(family, margin=0.002)
+    assert better.detectable is None
+    for each in open_ones:  # one of three is decided, and half of the level is left to each of the others
+        assert t_test_power(each.detectable / 0.01, 8, conditions=1, alpha=0.025) == pytest.approx(0.8)
+
+
 @pytest.mark.parametrize(("difference", "p", "p_equivalence"), [(0.0, 1.0, 0.75**6), (0.125, 1 / 32, 0.875**6)])
 def test_differences_that_are_all_equal_are_tested_exactly(difference, p, p_equivalence):
     tested = bounded_paired_test([difference] * 6, margin=0.25)

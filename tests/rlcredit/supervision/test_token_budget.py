@@ -1,6 +1,7 @@
 """Runs that end after so many tokens."""
 
 import json
+import math
 from functools import partial
 from typing import Any
 
@@ -56,12 +57,14 @@ def test_tokens_that_are_decoded_and_read_are_a_budget_too(fit):
 
 
 @pytest.mark.slow
-def test_evaluations_lie_at_equal_shares_of_the_budget(fit):
+@pytest.mark.parametrize("shares", [(0.25, 0.5, 0.75, 1), (0.25, 0.5, 1)])
+def test_evaluations_lie_at_equal_shares_of_the_budget_or_at_given_marks(fit, shares):
     plain, seen = decoded(fit(steps=8)), Evaluations()
     budget = int(plain[7])
-    stack = [GRPO(), TokenBudget(budget, evaluations=4), seen]
+    marks = 4 if len(shares) == 4 else [math.ceil(share * budget) for share in shares]
+    stack = [GRPO(), TokenBudget(budget, evaluations=marks), seen]
     fit(steps=-1, max_epochs=-1, stack=stack, limit_val_batches=1, num_sanity_val_steps=0, val_check_interval=1)
-    assert seen.steps == [first_at(plain, budget * share / 4) for share in (1, 2, 3, 4)]
+    assert seen.steps == [first_at(plain, budget * share) for share in shares]
 
 
 def test_a_rollout_of_several_updates_is_finished(fit):
@@ -114,22 +117,27 @@ def test_a_budget_is_one_number_of_tokens(arguments):
         TokenBudget(**arguments)
 
 
-def test_shares_are_at_least_one():
+def test_marks_ascend_to_the_budget_and_shares_are_at_least_one():
+    assert TokenBudget(1000, evaluations=3).marks == [334, 667, 1000]
     with pytest.raises(ValueError, match="evaluations >= 1, got 0"):
         TokenBudget(100, evaluations=0)
+    with pytest.raises(ValueError, match=r"ascend to its 100 tokens, got \[50, 25, 100\]"):
+        TokenBudget(100, evaluations=[50, 25, 100])
+    with pytest.raises(ValueError, match=r"ascend to its 100 tokens, got \[25, 50\]"):
+        TokenBudget(100, evaluations=[25, 50])
 
 
 @pytest.mark.slow
 def test_a_configuration_ends_a_run_by_its_tokens_and_its_files_say_how_many(tmp_path):
     words = ("--trainer.max_steps=-1", "--trainer.logger=false")
-    budget = "--trainer.callbacks+=TokenBudget(decoded_tokens=1200, evaluations=2)"
+    budget = "--trainer.callbacks+=TokenBudget(decoded_tokens=1200, evaluations=[300, 1200])"
     words = (*words, "--trainer.callbacks+=LinearRate(end=0.5)")
     status, _, err = finish_small_run(tmp_path, *words, budget)
     assert status == 0, err
     held_out = tmp_path / "runs" / "grpo-seed0" / "held_out"
     counted = [json.loads(path.read_text())["tokens"]["decoded"] for path in sorted(held_out.iterdir())]
     assert len(counted) == 3
-    assert counted[0] == 0 < 600 <= counted[1] < 1200 <= counted[2]
+    assert counted[0] == 0 < 300 <= counted[1] < 1200 <= counted[2]
     steps = read_recorded_steps(tmp_path)
     assert json.loads((held_out / f"step_{len(steps):06d}.json").read_text())["step"] == len(steps)
     status, _, err = finish_small_run(tmp_path, *words, budget, "--ckpt_path=last")
