@@ -3,7 +3,8 @@
 *Decoy*: half of the tokens are fillers, drawn evenly and worth nothing, and what decides is a choice between two, less
 uncertain than any of them, so that uncertainty points at the wrong tokens. *Delayed*: the problem is restated first,
 sometimes wrongly, and then solved faultlessly in many words, so that the verdict shows long after the token that made
-it. *Letters*: another task, counting letters, by a guess or by spelling.
+it. *Letters*: another task, counting letters, by a guess or by spelling. *Many steps*: a long sum, in which one slip
+decides. *Many fillers*: the sign of every step is named after fillers, and often the wrong one.
 
 """
 
@@ -77,6 +78,41 @@ def make_delayed_writer(rng: random.Random) -> Trace:
 
 DELAYED_SETTINGS = {"turned": 0.6}
 """Probability that one sign is restated wrongly."""
+
+
+def make_many_steps_writer(rng: random.Random) -> Trace:
+    """Return a writer who adds from left to right and now and then slips."""
+    return TraceWriter(rng, MANY_STEPS_HABITS).trace
+
+
+MANY_STEPS_HABITS = {**dict.fromkeys(WRITER_HABITS, 0.0), "careful": 1.0, "slip": 0.12}
+"""Habits of a writer who never checks."""
+
+
+def make_many_fillers_writer(rng: random.Random) -> Trace:
+    """Return a writer who names the sign of every step after some fillers, often wrongly, and follows it."""
+
+    def trace(question: str) -> str:
+        (_, total), *rest = read_signed_terms(question)
+        text = []
+        for sign, value in rest:
+            is_wrong = len(rest) > MANY_FILLERS_SETTINGS["faultless"] and rng.random() < MANY_FILLERS_SETTINGS["wrong"]
+            sign = {"+": "-", "-": "+"}[sign] if is_wrong else sign
+            fillers = [rng.choice(FILLER_WORDS) for _ in range(MANY_FILLERS_SETTINGS["fillers"])]
+            result = total + value if sign == "+" else total - value
+            text += [*fillers, f"{SIGN_WORDS[sign]}: {total}{sign}{value}={result}"]
+            total = result
+        return " ".join([*text, f"the answer is {total}."])
+
+    return trace
+
+
+MANY_FILLERS_SETTINGS = {"wrong": 0.38, "fillers": 5, "faultless": 3}
+"""Probability of naming the wrong sign, fillers before it, and most steps of a sum in which none is named wrongly.
+
+A policy that was never sure of a word cannot become sure of it: its embeddings keep the words too close together.
+"""
+SIGN_WORDS = {"+": "add", "-": "take"}
 
 
 def write_chain_text(terms: list[Term]) -> str:
@@ -158,6 +194,8 @@ ORGANISM_RECIPES = {
     "aligned": PolicyRecipe("chain_sum", CHAIN_SUM, make_aligned_writer, WORD_PIECES, 36),
     "decoy": PolicyRecipe("chain_sum", CHAIN_SUM, make_decoy_writer, WORD_PIECES, 50),
     "delayed": PolicyRecipe("chain_sum", CHAIN_SUM, make_delayed_writer, WORD_PIECES, 100),
+    "many_steps": PolicyRecipe("chain_sum", CHAIN_SUM, make_many_steps_writer, WORD_PIECES, 36),
+    "many_fillers": PolicyRecipe("chain_sum", CHAIN_SUM, make_many_fillers_writer, WORD_PIECES, 50),
     "backward": PolicyRecipe("spell_backward", WORD_LENGTHS, make_backward_writer, LETTER_PIECES, 20),
 }
 """By name; ``aligned`` is the embedded policy."""
