@@ -81,12 +81,24 @@ DELAYED_SETTINGS = {"turned": 0.6}
 
 
 def make_many_steps_writer(rng: random.Random) -> Trace:
-    """Return a writer who adds from left to right and now and then slips."""
-    return TraceWriter(rng, MANY_STEPS_HABITS).trace
+    """Return a writer who adds from left to right and now and then says too much, which nothing makes good."""
+
+    def trace(question: str) -> str:
+        (_, total), *rest = read_signed_terms(question)
+        steps = []
+        for sign, value in rest:
+            result = total + value if sign == "+" else total - value
+            if rng.random() < MANY_STEPS_SLIP:
+                result += rng.choice((1, 2))
+            steps.append(f"{total}{sign}{value}={result}")
+            total = result
+        return f"{', '.join(steps)}. the answer is {total}."
+
+    return trace
 
 
-MANY_STEPS_HABITS = {**dict.fromkeys(WRITER_HABITS, 0.0), "careful": 1.0, "slip": 0.12}
-"""Habits of a writer who never checks."""
+MANY_STEPS_SLIP = 0.1
+"""Probability of a slip in a step."""
 
 
 def make_many_fillers_writer(rng: random.Random) -> Trace:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from game_traces import BISECTION_HABITS, CORRIDOR_SUCCESS, ECHO_SHARE, SUM_HABITS
-from organism_traces import BACKWARD_SETTINGS, DECOY_SETTINGS, DELAYED_SETTINGS
+from organism_traces import BACKWARD_SETTINGS, DECOY_SETTINGS, DELAYED_SETTINGS, MANY_FILLERS_SETTINGS
 
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.cards.card_policies import list_policy_names, resolve_card_policy
@@ -43,6 +43,7 @@ def test_it_is_small_and_says_what_was_planted(name):
         ("decoy", [DECOY_SETTINGS["short"]]),
         ("delayed", [DELAYED_SETTINGS["turned"]]),
         ("backward", [BACKWARD_SETTINGS["at_once"], BACKWARD_SETTINGS["cut"]]),
+        ("many_fillers", [MANY_FILLERS_SETTINGS["wrong"]]),
         ("corridor", [CORRIDOR_SUCCESS, ECHO_SHARE]),
         ("bisection", list(BISECTION_HABITS.values())),
         ("running_sum", list(SUM_HABITS.values())),
