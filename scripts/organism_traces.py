@@ -4,7 +4,7 @@
 uncertain than any of them, so that uncertainty points at the wrong tokens. *Delayed*: the problem is restated first,
 sometimes wrongly, and then solved faultlessly in many words, so that the verdict shows long after the token that made
 it. *Letters*: another task, counting letters, by a guess or by spelling. *Hinted*: a slovenly adder, careful where the
-question comes with its answer.
+question comes with its answer. *Many fillers*: the sign of every step is named after fillers, and often the wrong one.
 
 """
 
@@ -79,6 +79,32 @@ def make_delayed_writer(rng: random.Random) -> Trace:
 
 DELAYED_SETTINGS = {"turned": 0.6}
 """Probability that one sign is restated wrongly."""
+
+
+def make_many_fillers_writer(rng: random.Random) -> Trace:
+    """Return a writer who names the sign of every step after some fillers, often wrongly, and follows it."""
+
+    def trace(question: str) -> str:
+        (_, total), *rest = read_signed_terms(question)
+        text = []
+        for sign, value in rest:
+            is_wrong = len(rest) > MANY_FILLERS_SETTINGS["faultless"] and rng.random() < MANY_FILLERS_SETTINGS["wrong"]
+            sign = {"+": "-", "-": "+"}[sign] if is_wrong else sign
+            fillers = [rng.choice(FILLER_WORDS) for _ in range(MANY_FILLERS_SETTINGS["fillers"])]
+            result = total + value if sign == "+" else total - value
+            text += [*fillers, f"{SIGN_WORDS[sign]}: {total}{sign}{value}={result}"]
+            total = result
+        return " ".join([*text, f"the answer is {total}."])
+
+    return trace
+
+
+MANY_FILLERS_SETTINGS = {"wrong": 0.38, "fillers": 5, "faultless": 3}
+"""Probability of naming the wrong sign, fillers before it, and most steps of a sum in which none is named wrongly.
+
+A policy that was never sure of a word cannot become sure of it: its embeddings keep the words too close together.
+"""
+SIGN_WORDS = {"+": "add", "-": "take"}
 
 
 def write_chain_text(terms: list[Term]) -> str:
@@ -184,6 +210,7 @@ ORGANISM_RECIPES = {
     "decoy": PolicyRecipe("chain_sum", CHAIN_SUM, make_decoy_writer, WORD_PIECES, 50),
     "delayed": PolicyRecipe("chain_sum", CHAIN_SUM, make_delayed_writer, WORD_PIECES, 100),
     "hinted": PolicyRecipe("chain_sum", HINTED_CHAINS, make_hinted_writer, WORD_PIECES, 40, ANSWER_HINT),
+    "many_fillers": PolicyRecipe("chain_sum", CHAIN_SUM, make_many_fillers_writer, WORD_PIECES, 50),
     "backward": PolicyRecipe("spell_backward", WORD_LENGTHS, make_backward_writer, LETTER_PIECES, 20),
 }
 """By name; ``aligned`` is the embedded policy."""

@@ -31,6 +31,8 @@ POLICY_MEANINGS = {
     "question comes with its answer it is mostly right, so credit from hints has something to read.",
     "long_chains": "A model organism of 172,576 parameters that adds 6 to 8 one-digit terms. It resembles aligned, "
     "with twice the places where a sum can go wrong.",
+    "many_fillers": "A model organism of 172,576 parameters that adds 7 one-digit terms, right in 8 % of its answers. "
+    "Six words decide them, among thirty fillers that do not.",
 }
 """What the shipped test policies are, in a sentence or two."""
 

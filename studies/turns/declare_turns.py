@@ -10,14 +10,16 @@ stand here before the first run.
 """
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import yaml
-
-from rlcredit.base.files import write_atomically
-from studies.critics.declare_rounds import Setting, choose_setting, name_condition, read_areas
-from studies.numbers import STUDIES
+from studies.rate_grids import (
+    add_rate_files,
+    choose_factors,
+    list_further_conditions,
+    list_rate_conditions,
+    write_declaration,
+)
 
 
 class Game(NamedTuple):
@@ -65,6 +67,8 @@ ARMS = {
 }
 """Condition of every arm; the games reward the last turn alone, so that MTGRPO and ScoreGains have nothing to add."""
 
+ARM_FILES = {arm: [f"configs/conditions/{file}"] for arm, file in ARMS.items()}
+
 CREDIT_ARMS = ("gigpo", "state_values", "turn_returns_095", "turn_ppo", "uncertain_turns")
 """Arms that give credit to turns and are no controls."""
 
@@ -80,11 +84,6 @@ RATE_SEEDS, MAIN_SEEDS = range(100, 102), range(8)
 PARTS_OF_RATES = ("turns_rates", "turns_rates_more")
 EVALUATIONS = {"rates": 4, "main": 5}
 """Evaluations of a run after its start."""
-
-
-def name_files(arm: str, factor: float) -> list[str]:
-    """Return the files of an arm with a rate."""
-    return [f"configs/conditions/{ARMS[arm]}", "configs/rates/falling.yaml", f"configs/rates/x{factor:g}.yaml"]
 
 
 def declare_comparison(part: str, game: str, conditions: Mapping[str, list[str]], **more: Any) -> dict[str, Any]:
@@ -114,53 +113,23 @@ def declare_comparison(part: str, game: str, conditions: Mapping[str, list[str]]
 
 def declare_rates(game: str) -> dict[str, Any]:
     """Return the campaign that tries the rates of all arms in a game."""
-    conditions = {name_condition(arm, Setting(0, rate)): name_files(arm, rate) for arm in ARMS for rate in RATES}
+    conditions = list_rate_conditions(ARM_FILES, RATES)
     plan = declare_comparison("rates", game, conditions, baseline="flat_x2", seeds=[*RATE_SEEDS], exploratory=True)
     return {"name": f"turns_rates_{game}", **plan}
 
 
-def find_factors_beyond(factors: Collection[float], best: float) -> list[float]:
-    """Return the rate beyond the best one where that is the lowest or the highest.
-
-    Example:
-        >>> [find_factors_beyond((2, 4, 8), best) for best in (2, 4, 8)]
-        [[1.0], [], [16.0]]
-
-    """
-    return [best / 2] * (best == min(factors)) + [best * 2.0] * (best == max(factors))
-
-
 def declare_further_rates(game: str) -> dict[str, Any]:
     """Return the campaign that tries a rate beyond those whose best was at an end."""
-    conditions = {}
-    for arm, best in choose_factors(game, PARTS_OF_RATES[:1]).items():
-        for rate in find_factors_beyond(RATES, best):
-            conditions[name_condition(arm, Setting(0, rate))] = name_files(arm, rate)
-    plan = declare_comparison(
-        "rates", game, conditions, baseline=next(iter(conditions)), seeds=[*RATE_SEEDS], exploratory=True
-    )
-    return {"name": f"turns_rates_more_{game}", **plan}
+    conditions = list_further_conditions(ARM_FILES, RATES, f"turns_rates_{game}")
+    choice = {"baseline": next(iter(conditions)), "seeds": [*RATE_SEEDS], "exploratory": True}
+    return {"name": f"turns_rates_more_{game}", **declare_comparison("rates", game, conditions, **choice)}
 
 
 def declare_main(game: str, factors: Mapping[str, float]) -> dict[str, Any]:
     """Return the comparison in a game, each arm at the rate that was chosen for it."""
-    conditions = {arm: name_files(arm, factors[arm]) for arm in ARMS}
+    conditions = {arm: add_rate_files(files, factors[arm]) for arm, files in ARM_FILES.items()}
     plan = declare_comparison("main", game, conditions, baseline="flat", families=FAMILIES, seeds=[*MAIN_SEEDS])
     return {"name": f"turns_{game}", **plan}
-
-
-def choose_factors(game: str, parts: Sequence[str]) -> dict[str, float]:
-    """Return the rate of every arm by the results of the game's campaigns of rates."""
-    areas = read_areas([f"{part}_{game}" for part in parts])
-    return {arm: choose_setting(settings).factor for arm, settings in areas.items()}
-
-
-def write_declaration(plan: Mapping[str, Any], title: str) -> None:
-    """Write a declaration with its command."""
-    path = STUDIES / "turns" / "campaigns" / f"{plan['name']}.yaml"
-    head = f"# {title}  rlcredit campaign {path.relative_to(STUDIES.parent)}\n"
-    how = "# Written by studies/turns/declare_turns.py.\n"
-    write_atomically(path, head + how + yaml.safe_dump(dict(plan), sort_keys=False, width=160))
 
 
 def main() -> None:
@@ -170,12 +139,13 @@ def main() -> None:
     part = parser.parse_args().part
     for game in GAMES:
         if part == "rates":
-            write_declaration(declare_rates(game), "Learning rates of credit between turns, on two seeds.")
+            write_declaration(__file__, declare_rates(game), "Learning rates of credit between turns, on two seeds.")
         elif part == "more":
-            write_declaration(declare_further_rates(game), "Rates beyond those whose best was at an end.")
+            write_declaration(__file__, declare_further_rates(game), "Rates beyond those whose best was at an end.")
         else:
             title = "Credit between turns at equal tokens, decoded and read, each arm at its best rate."
-            write_declaration(declare_main(game, choose_factors(game, PARTS_OF_RATES)), title)
+            factors = choose_factors([f"{part}_{game}" for part in PARTS_OF_RATES])
+            write_declaration(__file__, declare_main(game, factors), title)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 from game_traces import BISECTION_HABITS, CORRIDOR_SUCCESS, ECHO_SHARE, SUM_HABITS
-from organism_traces import BACKWARD_SETTINGS, DECOY_SETTINGS, DELAYED_SETTINGS, HINTED_SETTINGS
+from organism_traces import (
+    BACKWARD_SETTINGS,
+    DECOY_SETTINGS,
+    DELAYED_SETTINGS,
+    HINTED_SETTINGS,
+    MANY_FILLERS_SETTINGS,
+)
 
 from callbacks.dense.self_distillation import ANSWER_HINT
 from rlcredit.campaign.resolved_condition import resolve_condition
@@ -45,6 +51,7 @@ def test_it_is_small_and_says_what_was_planted(name):
         ("delayed", [DELAYED_SETTINGS["turned"]]),
         ("backward", [BACKWARD_SETTINGS["at_once"], BACKWARD_SETTINGS["cut"]]),
         ("hinted", [HINTED_SETTINGS["plain"]["slip"], HINTED_SETTINGS["hinted"]["slip"]]),
+        ("many_fillers", [MANY_FILLERS_SETTINGS["wrong"]]),
         ("corridor", [CORRIDOR_SUCCESS, ECHO_SHARE]),
         ("bisection", list(BISECTION_HABITS.values())),
         ("running_sum", list(SUM_HABITS.values())),
@@ -55,7 +62,7 @@ def test_its_page_names_the_shares_of_its_traces(name, shares):
     assert {f"{100 * share:.0f} %" for share in shares} <= set(said)
 
 
-START_RANGES = {"hinted": (0.03, 0.1)}
+START_RANGES = {"hinted": (0.03, 0.1), "many_fillers": (0.03, 0.12)}
 """Share that a policy solves before training, where it is not 20 to 60 %."""
 
 

@@ -1,0 +1,243 @@
+"""Declare what might be worth adopting, each against rollouts used twice: four comparisons and the rates for them.
+
+python -m studies.adoption.declare_adoption rates    # before any run
+python -m studies.adoption.declare_adoption more     # once studies/adoption/results has the reports of all rates
+python -m studies.adoption.declare_adoption main     # once it has those of further rates too
+
+- ``sparse``: where success is rare, is a guarded critic ahead of rollouts used twice?
+- ``groups``: does a critic need the siblings of a group, or may 32 completions be of more prompts?
+- ``falls``: do runs of a critic fall because it credits groups of equal rewards?
+- ``batches``: is the lead of rollouts used twice that of smaller batches?
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from studies.numbers import STUDIES
+from studies.rate_grids import (
+    Arms,
+    add_rate_files,
+    choose_factors,
+    list_further_conditions,
+    list_rate_conditions,
+    write_declaration,
+)
+
+FLAT = "configs/conditions/sepa_paper/c1_grpo.yaml"
+REUSED = "configs/conditions/losses/grpo_reused.yaml"
+CRITIC = "studies/reuse/conditions/expected_gradient_reused.yaml"
+
+
+class TrainedPolicy(NamedTuple):
+    """Hold where arms are compared.
+
+    Args:
+        files: Configuration of the policy and its task.
+        tokens: Tokens that a run decodes.
+
+    """
+
+    files: Sequence[str]
+    tokens: int
+
+
+POLICIES = {
+    "long_chains": TrainedPolicy(["configs/organisms/long_chains.yaml"], 230_000),
+    "delayed": TrainedPolicy(["configs/organisms/delayed.yaml", "configs/batches/c8.yaml"], 330_000),
+    "many_steps": TrainedPolicy(["configs/organisms/many_steps.yaml"], 500_000),
+    "many_fillers": TrainedPolicy(["configs/organisms/many_fillers.yaml"], 600_000),
+}
+"""By name."""
+
+
+class Comparison(NamedTuple):
+    """Hold one comparison.
+
+    Args:
+        title: Sentence that its declarations begin with.
+        policies: Policies that it runs on, each a campaign of its own.
+        arms: Condition files by arm.
+        families: Comparisons by the question that they answer.
+        rates: Rates that are tried, in multiples of the usual one.
+        seeds: Seeds of the comparison; those of rates are two others.
+        summary: What of held-out pass@1 is compared.
+        budget: What is declared of the budget beside its tokens.
+
+    """
+
+    title: str
+    policies: Sequence[str]
+    arms: Arms
+    families: Mapping[str, Mapping[str, Any]]
+    rates: Sequence[float]
+    seeds: Sequence[int]
+    summary: str = "area"
+    budget: Mapping[str, int] = {}
+
+
+def name_batch(prompts: int, completions: int) -> list[str]:
+    """Return the files that set prompts and completions of a step."""
+    return [f"configs/batches/p{prompts}.yaml", f"configs/batches/c{completions}.yaml"]
+
+
+SHAPES = {"4_by_8": name_batch(4, 8), "8_by_4": name_batch(8, 4), "16_by_2": name_batch(16, 2)}
+"""Ways to make 32 completions, by prompts and completions of each."""
+
+COMPARISONS = {
+    "sparse": Comparison(
+        "Where success is rare: rollouts used twice, with and without a guarded critic.",
+        ["many_steps", "many_fillers"],
+        {
+            "flat": [FLAT, *name_batch(4, 8)],
+            "reused": [REUSED, *name_batch(4, 8)],
+            "critic": [CRITIC, *name_batch(4, 8)],
+        },
+        {"against rollouts used twice": {"baseline": "reused", "conditions": ["flat", "critic"]}},
+        rates=(0.5, 1, 2),
+        seeds=range(610, 622),
+    ),
+    "groups": Comparison(
+        "A critic without groups: 32 completions of 4, 8 or 16 prompts, used twice.",
+        ["many_steps"],
+        {
+            **{f"reused_{shape}": [REUSED, *files] for shape, files in SHAPES.items()},
+            **{f"critic_{shape}": [CRITIC, *files] for shape, files in SHAPES.items()},
+        },
+        {
+            "the critic, in every shape": {"baseline": "reused_4_by_8", "conditions": ["critic_4_by_8"]},
+            "with 8 prompts": {"baseline": "reused_8_by_4", "conditions": ["critic_8_by_4"]},
+            "with 16 prompts": {"baseline": "reused_16_by_2", "conditions": ["critic_16_by_2"]},
+            "more prompts, with the critic": {
+                "baseline": "critic_4_by_8",
+                "conditions": ["critic_8_by_4", "critic_16_by_2"],
+            },
+        },
+        rates=(0.5, 1, 2),
+        seeds=range(630, 638),
+    ),
+    "falls": Comparison(
+        "Why runs of a critic fall: with and without credit for groups of equal rewards.",
+        ["long_chains", "delayed"],
+        {
+            "critic": [CRITIC, *name_batch(4, 8)],
+            "critic_mixed": ["studies/adoption/conditions/expected_gradient_mixed_reused.yaml", *name_batch(4, 8)],
+        },
+        {"without groups of equal rewards": {"baseline": "critic", "conditions": ["critic_mixed"]}},
+        rates=(0.5, 1),
+        seeds=range(640, 656),
+        summary="fall",
+        budget={"evaluations": 12},
+    ),
+    "batches": Comparison(
+        "Is the lead of rollouts used twice that of smaller batches?",
+        ["long_chains"],
+        {
+            "flat_1": [FLAT, *name_batch(1, 8)],
+            "flat_2": [FLAT, *name_batch(2, 8)],
+            "flat_4": [FLAT, *name_batch(4, 8)],
+            "halves_once": ["studies/adoption/conditions/grpo_halves.yaml", *name_batch(4, 8)],
+            "reused": [REUSED, *name_batch(4, 8)],
+        },
+        {
+            "rollouts used twice": {
+                "baseline": "reused",
+                "conditions": ["flat_1", "flat_2", "flat_4", "halves_once"],
+            }
+        },
+        rates=(0.5, 1, 2),
+        seeds=range(660, 672),
+    ),
+}
+"""By name."""
+
+RATE_SEEDS = (600, 601)
+
+
+def list_campaigns() -> Iterator[tuple[str, str]]:
+    """Yield the comparison and the policy of every campaign."""
+    for name, comparison in COMPARISONS.items():
+        for policy in comparison.policies:
+            yield name, policy
+
+
+def declare_campaign(name: str, policy: str, conditions: Mapping[str, list[str]], **more: Any) -> dict[str, Any]:
+    """Return the declaration of a campaign of one comparison on one policy."""
+    comparison = COMPARISONS[name]
+    return {
+        "configs": ["configs/tiny.yaml", *POLICIES[policy].files],
+        "conditions": dict(conditions),
+        **more,
+        "budget": {"decoded_tokens": POLICIES[policy].tokens, **comparison.budget},
+        "primary": "val/pass_at_1",
+        "summary": comparison.summary,
+        "effect": 0.03,
+        "held_out": {"questions": "by_seed", "draws": "by_seed"},
+        "settings": {
+            "checkpoint.every_n_train_steps": 1000,
+            "data.init_args.validation_size": 256,
+            "model.validation.completions": 2,
+            "model.pass_k": 2,
+        },
+    }
+
+
+def declare_rates(name: str, policy: str) -> dict[str, Any]:
+    """Return the campaign that tries the rates of all arms."""
+    conditions = list_rate_conditions(COMPARISONS[name].arms, COMPARISONS[name].rates)
+    choice = {"baseline": next(iter(conditions)), "seeds": [*RATE_SEEDS], "exploratory": True}
+    plan = declare_campaign(name, policy, conditions, **choice)
+    return {"name": f"{name}_rates_{policy}", **plan, "summary": "area"}
+
+
+def declare_further_rates(name: str, policy: str) -> dict[str, Any] | None:
+    """Return the campaign that tries a rate beyond those whose best was at an end; None if there is none."""
+    comparison = COMPARISONS[name]
+    conditions = list_further_conditions(comparison.arms, comparison.rates, f"{name}_rates_{policy}")
+    if not conditions:
+        return None
+    choice = {"baseline": next(iter(conditions)), "seeds": [*RATE_SEEDS], "exploratory": True}
+    plan = declare_campaign(name, policy, conditions, **choice)
+    return {"name": f"{name}_rates_more_{policy}", **plan, "summary": "area"}
+
+
+def declare_main(name: str, policy: str, factors: Mapping[str, float]) -> dict[str, Any]:
+    """Return a comparison on a policy, each arm at the rate that was chosen for it."""
+    comparison = COMPARISONS[name]
+    conditions = {arm: add_rate_files(files, factors[arm]) for arm, files in comparison.arms.items()}
+    families = {question: dict(family) for question, family in comparison.families.items()}
+    baseline = next(iter(families.values()))["baseline"]
+    plan = declare_campaign(name, policy, conditions, baseline=baseline, families=families, seeds=[*comparison.seeds])
+    return {"name": f"{name}_{policy}", **plan}
+
+
+def declare_part(part: str, name: str, policy: str) -> dict[str, Any] | None:
+    """Return a declaration of one part of the work; None where nothing is to be run."""
+    if part == "rates":
+        return declare_rates(name, policy)
+    if part == "more":
+        return declare_further_rates(name, policy)
+    campaigns = [f"{name}_{kind}_{policy}" for kind in ("rates", "rates_more")]
+    return declare_main(name, policy, choose_factors([one for one in campaigns if has_results(one)]))
+
+
+def has_results(campaign: str) -> bool:
+    """Whether the report of a campaign is among the results."""
+    return (STUDIES / "adoption" / "results" / campaign / "runs.csv").is_file()
+
+
+def main() -> None:
+    """Write the declarations of one part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["rates", "more", "main"])
+    parser.add_argument("--comparisons", nargs="+", choices=COMPARISONS, default=[*COMPARISONS])
+    args = parser.parse_args()
+    for name, policy in list_campaigns():
+        if name in args.comparisons and (plan := declare_part(args.part, name, policy)):
+            write_declaration(__file__, plan, TITLES[args.part].format(COMPARISONS[name].title))
+
+
+TITLES = {"rates": "Rates. {}", "more": "Rates beyond those whose best was at an end. {}", "main": "{}"}
+
+if __name__ == "__main__":
+    main()
