@@ -85,10 +85,10 @@ def make_many_fillers_writer(rng: random.Random) -> Trace:
     """Return a writer who names the sign of every step after some fillers, often wrongly, and follows it."""
 
     def trace(question: str) -> str:
-        (_, total), *rest = read_signed_terms(question)
+        (_, total), *terms = read_signed_terms(question)
         text = []
-        for sign, value in rest:
-            is_wrong = len(rest) > MANY_FILLERS_SETTINGS["faultless"] and rng.random() < MANY_FILLERS_SETTINGS["wrong"]
+        for sign, value in terms:
+            is_wrong = len(terms) > MANY_FILLERS_SETTINGS["faultless"] and rng.random() < MANY_FILLERS_SETTINGS["wrong"]
             sign = {"+": "-", "-": "+"}[sign] if is_wrong else sign
             fillers = [rng.choice(FILLER_WORDS) for _ in range(MANY_FILLERS_SETTINGS["fillers"])]
             result = total + value if sign == "+" else total - value

@@ -6,48 +6,48 @@ from pathlib import Path
 
 LINE_BUDGETS = {
     "rlcredit": 204,  # `__init__` and `__main__`
-    "rlcredit/base": 1075,  # files, exit statuses, messages, the style of pictures
+    "rlcredit/base": 1096,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1376,  # the stacks in other trainers
-    "rlcredit/campaign": 3587,  # declared sets of runs, started and resumed
-    "rlcredit/cards": 4088,  # report cards of operators
+    "rlcredit/campaign": 3600,  # declared sets of runs, started and resumed
+    "rlcredit/cards": 4092,  # report cards of operators
     "rlcredit/cli": 3801,  # the command line
     "rlcredit/config": 2345,  # what people write, read and checked
-    "rlcredit/credit": 2831,  # the rollout, the operator, the checks of a stack
+    "rlcredit/credit": 2897,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
-    "rlcredit/episodes": 1360,  # environments that answer a policy turn by turn
+    "rlcredit/episodes": 1365,  # environments that answer a policy turn by turn
     "rlcredit/evaluation": 1745,  # policies compared on held-out questions
-    "rlcredit/formulas": 2708,  # pure formulas on tensors
-    "rlcredit/losses": 1006,  # credit and ratios to a scalar
+    "rlcredit/formulas": 2788,  # pure formulas on tensors
+    "rlcredit/losses": 1086,  # credit and ratios to a scalar
     "rlcredit/oracle": 1024,  # the policy's own estimate of a prefix's value
     "rlcredit/outputs": 995,  # files that a run leaves
-    "rlcredit/pages": 687,  # tables, formats and layout of pages
+    "rlcredit/pages": 691,  # tables, formats and layout of pages
     "rlcredit/policy": 3010,  # the language model and its adapter
     "rlcredit/preflight": 1491,  # checks before weights are read
     "rlcredit/record": 1427,  # the record of a run, and MLflow
-    "rlcredit/report": 1770,  # reports of campaigns
+    "rlcredit/report": 2122,  # reports of campaigns
     "rlcredit/run_folder": 445,  # the folder of a run
-    "rlcredit/statistics": 1421,  # statistics on plain numbers
-    "rlcredit/supervision": 876,  # what watches a run
+    "rlcredit/statistics": 1558,  # statistics on plain numbers
+    "rlcredit/supervision": 871,  # what watches a run
     "rlcredit/tasks": 3210,  # questions and answers
-    "rlcredit/training": 3742,  # the training step
+    "rlcredit/training": 3812,  # the training step
     "rlcredit/verification": 6754,  # judges of answers, in processes of their own
-    "callbacks": 5884,  # operators and probes
-    "scripts": 2815,  # what developers of rlcredit run
-    "tests": 1044,  # fixtures and helpers that several folders share
+    "callbacks": 6410,  # operators and probes
+    "scripts": 2898,  # what developers of rlcredit run
+    "tests": 1052,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
-    "tests/behaviour": 2562,  # whole runs
-    "tests/callbacks": 5691,  # one file for each operator and probe
-    "tests/contracts": 3183,  # what holds for all operators, names, pages
+    "tests/behaviour": 2582,  # whole runs
+    "tests/callbacks": 6192,  # one file for each operator and probe
+    "tests/contracts": 3274,  # what holds for all operators, names, pages
     "tests/docs": 493,  # commands and sentences of the pages
-    "tests/rlcredit": 33661,  # mirror of `rlcredit`
+    "tests/rlcredit": 34047,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
 
-FILE_BUDGET = 550
+FILE_BUDGET = 561
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 57531
+WORD_BUDGET = 60022
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]
