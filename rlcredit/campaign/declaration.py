@@ -213,7 +213,7 @@ class HeldOutChoice:
     draws: Sharing = "shared"
 
 
-Summary = Literal["end", "area"] | ReachedLevel
+Summary = Literal["end", "area", "steadiness"] | ReachedLevel
 _Settings = Annotated[dict[StrictStr, Any], _expect_value("dotted keys and their values")]
 _Family = Annotated[ComparisonFamily, _expect_value("{baseline: NAME, conditions: [NAME, ...]}")]
 _Families = Annotated[dict[str, _Family], _expect_value("a mapping from names of families to their comparisons")]
@@ -243,7 +243,8 @@ class CampaignDeclaration:
         settings: Settings applied on top of all files, by dotted keys.
         budget: Tokens after which every run ends, in place of ``steps``.
         summary: What of the primary metric is compared: its value at the end of the run, the area under its curve as
-            the mean height, or how soon it reaches a level.
+            the mean height, one less its largest fall below a score that the run had before, or how soon it reaches a
+            level.
         held_out: What seeds share of the held-out evaluation.
         rates_from: Campaign in which the learning rate of a condition was chosen, by condition. A report marks the
             conditions that are missing, whose rate nobody tuned; it marks none where nothing is declared.
@@ -270,7 +271,9 @@ class CampaignDeclaration:
     settings: _Settings = dataclasses.field(default_factory=dict)
     families: _Families = dataclasses.field(default_factory=dict)
     budget: _Budget = None
-    summary: Annotated[Summary, _expect_value("end, area, or {level: SHARE} with a share between 0 and 1")] = "end"
+    summary: Annotated[
+        Summary, _expect_value("end, area, steadiness, or {level: SHARE} with a share between 0 and 1")
+    ] = "end"
     held_out: Annotated[HeldOutChoice, _expect_value("{questions: by_seed, draws: by_seed}, or shared")] = (
         HeldOutChoice()
     )
@@ -327,7 +330,8 @@ class CampaignDeclaration:
         """What is compared in words, in which ``{}`` stands for the primary metric."""
         if isinstance(self.summary, ReachedLevel):
             return f"the share of the run left once {{}} has reached {self.summary.level:g}"
-        return {"end": "{}", "area": "the area under {}"}[self.summary]
+        labels = {"end": "{}", "area": "the area under {}", "steadiness": "one less the largest fall of {}"}
+        return labels[self.summary]
 
     @property
     def span_label(self) -> str:

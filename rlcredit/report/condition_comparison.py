@@ -46,7 +46,7 @@ class ConditionComparison:
         baseline: Name of the baseline.
         condition: Name of the condition compared.
         seeds: Seeds of the pairs, n of them.
-        measure: Declared measure, by which the verdict is given: ``end``, ``area`` or ``level``.
+        measure: Declared measure, by which the verdict is given: ``end``, ``area``, ``steadiness`` or ``level``.
         leads: Lead by every measure.
         verdict: Conclusion in words; "open" or "not compared" with the reason where there is none.
         labels: Names of the condition and its baseline, which say where nobody tuned a learning rate.
@@ -247,8 +247,8 @@ def _summarise_pairs(evidence: CampaignEvidence, pairs: Pairs, comparison: Condi
     differences, interval = comparison.differences, comparison.interval
     if len(pairs) >= 3 and np.ptp(differences) > 0:
         numbers["effect"] = paired_hedges_g(differences)
-    if comparison.measure == "level" or interval is None:
-        return numbers  # the level is one of all questions together
+    if comparison.measure not in COMMON_MEASURES or interval is None:
+        return numbers  # such a measure is one of all questions together
     if evidence.has_own_questions:
         if len(pairs) >= FEWEST_PAIRS:
             numbers["general"] = interval  # every pair is of new questions already

@@ -1,4 +1,4 @@
-"""Measures of the runs of a campaign: the end, the area, how soon a level is reached, and what they cost."""
+"""Measures of the runs of a campaign: the end, the area, falls, how soon a level is reached, and what they cost."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from rlcredit.report.evidence import CampaignEvidence, FinishedRun
 from rlcredit.statistics.collapse import collapsed_run_mask
 from rlcredit.statistics.headroom import Headroom, area_headroom
 from rlcredit.statistics.paired_comparison import paired_test
-from rlcredit.statistics.run_aggregates import learning_curve_area, steps_to_threshold
+from rlcredit.statistics.run_aggregates import largest_fall, learning_curve_area, steps_to_threshold
 from rlcredit.statistics.t_test import TTest
 
 Row = NDArray[np.float64]
@@ -98,18 +98,20 @@ def measure_costs(condition_runs: Sequence[FinishedRun], baseline_runs: Sequence
 
 
 def summarise_run(run: FinishedRun, declaration: CampaignDeclaration) -> float:
-    """Return the summary of a run that the campaign compares: the end, the area or the speed of its primary metric."""
+    """Return the summary of a run that the campaign compares of its primary metric, as declared."""
     summary = declaration.summary
     return measure_run(run, declaration, "level" if isinstance(summary, ReachedLevel) else summary)
 
 
 def measure_run(run: FinishedRun, declaration: CampaignDeclaration, measure: str) -> float:
-    """Return one measure of a run: the end, the area, or how soon the declared level is reached."""
+    """Return one measure of a run: the end, the area, its steadiness, or how soon the declared level is reached."""
     primary, summary = declaration.primary, declaration.summary
     if measure == "end":
         return run.metrics[declaration.end][primary]
     if measure == "area":
         return measure_curve_area(run, primary)
+    if measure == "steadiness":
+        return 1 - largest_fall([*run.curve(primary).values()])
     assert isinstance(summary, ReachedLevel)
     return max(0.0, 1 - steps_to_threshold(run.curve(primary), summary.level) / declaration.end)
 

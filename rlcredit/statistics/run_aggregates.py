@@ -76,6 +76,21 @@ def learning_curve_area(steps: ArrayLike, values: ArrayLike) -> NDArray[np.float
     return np.trapezoid(np.asarray(values, dtype=np.float64), positions, axis=-1) / (positions[-1] - positions[0])
 
 
+def largest_fall(values: ArrayLike) -> float:
+    """Return how far a curve falls at most below the highest point before.
+
+    Args:
+        values: Values of the curve in their order, shape ``(n,)``.
+
+    Example:
+        >>> largest_fall([0.25, 0.75, 0.5, 1.0, 0.875]), largest_fall([0.0, 0.5])
+        (0.25, 0.0)
+
+    """
+    row = np.asarray(values, dtype=np.float64)
+    return float((np.maximum.accumulate(row) - row).max())
+
+
 def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
     """Return the step at which a held-out curve first reaches a value, interpolating between evaluations.
 

@@ -45,7 +45,6 @@ class TrainedPolicy(NamedTuple):
 POLICIES = {
     "long_chains": TrainedPolicy(["configs/organisms/long_chains.yaml"], 230_000),
     "delayed": TrainedPolicy(["configs/organisms/delayed.yaml", "configs/batches/c8.yaml"], 330_000),
-    "many_steps": TrainedPolicy(["configs/organisms/many_steps.yaml"], 500_000),
     "many_fillers": TrainedPolicy(["configs/organisms/many_fillers.yaml"], 600_000),
 }
 """By name."""
@@ -87,7 +86,7 @@ SHAPES = {"4_by_8": name_batch(4, 8), "8_by_4": name_batch(8, 4), "16_by_2": nam
 COMPARISONS = {
     "sparse": Comparison(
         "Where success is rare: rollouts used twice, with and without a guarded critic.",
-        ["many_steps", "many_fillers"],
+        ["many_fillers"],
         {
             "flat": [FLAT, *name_batch(4, 8)],
             "reused": [REUSED, *name_batch(4, 8)],
@@ -99,7 +98,7 @@ COMPARISONS = {
     ),
     "groups": Comparison(
         "A critic without groups: 32 completions of 4, 8 or 16 prompts, used twice.",
-        ["many_steps"],
+        ["many_fillers"],
         {
             **{f"reused_{shape}": [REUSED, *files] for shape, files in SHAPES.items()},
             **{f"critic_{shape}": [CRITIC, *files] for shape, files in SHAPES.items()},
@@ -126,7 +125,7 @@ COMPARISONS = {
         {"without groups of equal rewards": {"baseline": "critic", "conditions": ["critic_mixed"]}},
         rates=(0.5, 1),
         seeds=range(640, 656),
-        summary="fall",
+        summary="steadiness",
         budget={"evaluations": 12},
     ),
     "batches": Comparison(

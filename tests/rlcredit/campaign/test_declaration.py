@@ -130,9 +130,12 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
         ),
         (
             {"summary": "slope"},
-            "summary: expected end, area, or {level: SHARE} with a share between 0 and 1, got 'slope'.",
+            "summary: expected end, area, steadiness, or {level: SHARE} with a share between 0 and 1, got 'slope'.",
         ),
-        ({"summary": {"level": 1.5}}, "summary: expected end, area, or {level: SHARE} with a share between 0 and 1"),
+        (
+            {"summary": {"level": 1.5}},
+            "summary: expected end, area, steadiness, or {level: SHARE} with a share between 0 and 1",
+        ),
         (
             {"held_out": {"questions": "mine"}},
             "held_out: expected {questions: by_seed, draws: by_seed}, or shared, got",

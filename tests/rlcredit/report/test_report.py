@@ -764,6 +764,17 @@ def test_how_soon_a_level_is_reached_is_compared_if_it_was_declared(left):
     assert summarise_run(never.runs["good", 0], never.declaration) == 0
 
 
+def test_the_largest_fall_is_compared_if_it_was_declared(left):
+    evidence = read_campaign_evidence(left(summary="steadiness").write())
+    falling, rising = {0: 0.5, 50: 0.75, 100: 0.25}, {0: 0.5, 50: 0.75, 100: 0.75}
+    curves = {"base": falling, "same": falling, "good": rising, "bad": {0: 0.5, 50: 1.0, 100: 0.0}}
+    same, good, bad = with_curves(evidence, curves)
+    assert [row.leads["steadiness"].differences.mean() for row in (same, good, bad)] == [0.0, 0.5, -0.5]
+    assert {row.measure for row in (same, good, bad)} == {"steadiness"}
+    assert good.general is None
+    assert evidence.declaration.summary_label.format("pass@1") == "one less the largest fall of pass@1"
+
+
 def test_where_every_seed_has_questions_of_its_own_pairs_share_them_and_one_interval_holds_for_all(left, tmp_path):
     own = left(held_out=HeldOutChoice("by_seed", "by_seed"))
     for cell in own.ledger["cells"]:
