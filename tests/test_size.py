@@ -8,7 +8,7 @@ LINE_BUDGETS = {
     "rlcredit": 204,  # `__init__` and `__main__`
     "rlcredit/base": 1096,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1376,  # the stacks in other trainers
-    "rlcredit/campaign": 3600,  # declared sets of runs, started and resumed
+    "rlcredit/campaign": 3604,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4092,  # report cards of operators
     "rlcredit/cli": 3801,  # the command line
     "rlcredit/config": 2345,  # what people write, read and checked
@@ -16,7 +16,7 @@ LINE_BUDGETS = {
     "rlcredit/decoding": 2786,  # engines that answer prompts
     "rlcredit/episodes": 1365,  # environments that answer a policy turn by turn
     "rlcredit/evaluation": 1745,  # policies compared on held-out questions
-    "rlcredit/formulas": 2788,  # pure formulas on tensors
+    "rlcredit/formulas": 2871,  # pure formulas on tensors
     "rlcredit/losses": 1086,  # credit and ratios to a scalar
     "rlcredit/oracle": 1024,  # the policy's own estimate of a prefix's value
     "rlcredit/outputs": 995,  # files that a run leaves
@@ -24,30 +24,30 @@ LINE_BUDGETS = {
     "rlcredit/policy": 3010,  # the language model and its adapter
     "rlcredit/preflight": 1491,  # checks before weights are read
     "rlcredit/record": 1427,  # the record of a run, and MLflow
-    "rlcredit/report": 2122,  # reports of campaigns
+    "rlcredit/report": 2124,  # reports of campaigns
     "rlcredit/run_folder": 445,  # the folder of a run
-    "rlcredit/statistics": 1558,  # statistics on plain numbers
+    "rlcredit/statistics": 1573,  # statistics on plain numbers
     "rlcredit/supervision": 871,  # what watches a run
     "rlcredit/tasks": 3210,  # questions and answers
     "rlcredit/training": 3812,  # the training step
     "rlcredit/verification": 6754,  # judges of answers, in processes of their own
-    "callbacks": 6410,  # operators and probes
+    "callbacks": 6359,  # operators and probes
     "scripts": 2898,  # what developers of rlcredit run
     "tests": 1052,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
     "tests/behaviour": 2582,  # whole runs
-    "tests/callbacks": 6192,  # one file for each operator and probe
+    "tests/callbacks": 6193,  # one file for each operator and probe
     "tests/contracts": 3274,  # what holds for all operators, names, pages
     "tests/docs": 493,  # commands and sentences of the pages
-    "tests/rlcredit": 34047,  # mirror of `rlcredit`
+    "tests/rlcredit": 34061,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
 
-FILE_BUDGET = 561
+FILE_BUDGET = 562
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 60022
+WORD_BUDGET = 60064
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rlcredit.formulas.gates import AdaptiveEta, gate_statistics
     from rlcredit.formulas.gradient_vectors import gram_matrix, inner_product, vector_agreement
     from rlcredit.formulas.groups import (
+        chosen_rows,
         group_deviations,
         group_imputed_values,
         group_standardized,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     )
     from rlcredit.formulas.masked import (
         completion_normalized,
+        damped_weights,
+        following_windows,
         last_token_mask,
         masked_correlation,
         masked_mean,
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
         plan_mask_from_spans,
         turn_texts,
     )
+    from rlcredit.formulas.token_grams import gram_scores
     from rlcredit.formulas.uncertainty import (
         choose_chunk,
         logprobs_and_entropy,
@@ -88,17 +92,21 @@ __all__ = [
     "calibration_sums",
     "carried_values",
     "choose_chunk",
+    "chosen_rows",
     "class_counts",
     "companion_rows",
     "companion_sums",
     "completion_normalized",
     "critic_briers",
+    "damped_weights",
     "expected_gradient_weights",
     "fisher_p_values",
     "following_values",
+    "following_windows",
     "gate_statistics",
     "generalized_advantages",
     "gram_matrix",
+    "gram_scores",
     "group_deviations",
     "group_imputed_values",
     "group_standardized",
@@ -170,6 +178,7 @@ _MODULES = (
     "scopes",
     "segments",
     "spans",
+    "token_grams",
     "uncertainty",
     "value_estimates",
 )

@@ -251,3 +251,19 @@ def completion_normalized(values: Tensor, mask: Tensor, normalization: Normaliza
         scale = robust.where(robust > flat, scale)
     centre = masked_mean(values, mask, dim=-1, keepdim=True) if normalization == "zscore" else 0.0
     return ((values - centre) / scale).where(scale > flat, values)
+
+
+def following_windows(values: Tensor, length: int, fill: float = 0) -> Tensor:
+    """Return each value with those that follow it, shape ``(B, T, length)``.
+
+    Args:
+        values: Shape ``(B, T)``.
+        length: Values of a window.
+        fill: What stands behind the last value.
+
+    Example:
+        >>> following_windows(torch.tensor([[1, 2, 3]]), length=2).tolist()
+        [[[1, 2], [2, 3], [3, 0]]]
+
+    """
+    return pad(values, (0, length - 1), value=fill).unfold(-1, length, 1)

@@ -77,7 +77,7 @@ def learning_curve_area(steps: ArrayLike, values: ArrayLike) -> NDArray[np.float
 
 
 def largest_fall(values: ArrayLike) -> float:
-    """Return how far a curve falls at most below the highest point before.
+    """Return the largest fall of a curve below the highest point before.
 
     Args:
         values: Values of the curve in their order, shape ``(n,)``.

@@ -24,12 +24,12 @@ from callbacks.tokens.ktae import key_token_credit
 from callbacks.tokens.probability_weight import probability_weights
 from callbacks.tokens.rsi_mask import relative_surprisal
 from callbacks.tokens.stare import stare_weights
-from callbacks.tokens.stride import gram_scores
 from callbacks.tokens.zero_variance_shaping import zero_variance_advantages
 from rlcredit.credit.rollout import positional_progress
 from rlcredit.formulas.prefix_statistics import prefix_statistics
 from rlcredit.formulas.prefixes import companion_sums, prefix_values, shared_token_mask
 from rlcredit.formulas.quadrants import high_entropy_mask, mutual_information, quadrant_masks
+from rlcredit.formulas.token_grams import gram_scores
 from rlcredit.formulas.value_estimates import generalized_advantages
 from tests.conftest import make_rollout
 from tests.contracts import references

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from callbacks.tokens.stride import STRIDE, gram_scores
+from callbacks.tokens.stride import STRIDE
+from rlcredit.formulas.token_grams import gram_scores
 from rlcredit.formulas.turns import number_turns
 from tests.callbacks.rollouts import episodes_of, numbers, rollout_of_ids
 

@@ -21,7 +21,7 @@ from tests.contracts.test_unjudged import PLAIN, stack_around
 SHIPPED = [
     kind for kind in find_operator_classes() if kind.writes and not kind.reads & FROM_POLICY.keys() and not kind.costly
 ]
-DRAWN = ("RandomMask", "RandomPlanner")
+DRAWN = ("RandomMask", "RandomPlanner", "ShuffledSignal")
 """Their noise belongs to places in the batch, which the order of rows changes."""
 
 TURN_FACTS = {"turn_rewards", "states"}
