@@ -26,7 +26,7 @@ from studies.rate_grids import (
 
 FLAT = "configs/conditions/sepa_paper/c1_grpo.yaml"
 REUSED = "configs/conditions/losses/grpo_reused.yaml"
-CRITIC = "studies/reuse/conditions/expected_gradient_reused.yaml"
+CRITIC = "studies/conditions/expected_gradient_reused.yaml"
 
 
 class TrainedPolicy(NamedTuple):
