@@ -15,7 +15,8 @@ run_campaigns() {
         rlcredit campaign "studies/turns/campaigns/$1_$game.yaml" --threads 1
         rlcredit report "studies/turns/campaigns/$1_$game.yaml"
         mkdir -p "$results/$1_$game"
-        cp campaigns/"$1_$game"/report/{comparisons,conditions,runs,tokens}.csv "$results/$1_$game"
+        cp campaigns/"$1_$game"/report/{conditions,runs,tokens}.csv "$results/$1_$game"
+        [[ $1 != turns ]] || cp campaigns/"$1_$game"/report/comparisons.csv "$results/$1_$game"
     done
 }
 

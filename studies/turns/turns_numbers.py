@@ -142,6 +142,7 @@ def collect_numbers() -> dict[str, Any]:
         "arms": len(ARMS),
         "rates_tried": len(RATES),
         "rate_seeds": list(RATE_SEEDS),
+        "further_campaigns": ", ".join(f"`{PARTS_OF_RATES[1]}_{game}`" for game in GAMES),
         "pairs": len(MAIN_SEEDS),
         "rate_runs": len(GAMES) * len(ARMS) * len(RATES) * len(RATE_SEEDS),
         "main_runs": len(GAMES) * len(ARMS) * len(MAIN_SEEDS),
