@@ -96,6 +96,11 @@ def find_campaign(name: str) -> Path:
     return _find_single(f"*/campaigns/{name}.yaml")
 
 
+def has_results(name: str) -> bool:
+    """Whether a study has a CSV file of results, which is named without its ending."""
+    return any(STUDIES.glob(f"*/results/{name}.csv"))
+
+
 def read_results(name: str) -> Rows:
     """Return the rows of a CSV file of results, which is named without its ending."""
     return csv_rows.read_csv_rows(find_results(f"{name}.csv"))

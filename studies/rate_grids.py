@@ -58,8 +58,9 @@ def list_further_conditions(arms: Arms, rates: Sequence[float], campaign: str) -
 
 
 def choose_factors(campaigns: Sequence[str]) -> dict[str, float]:
-    """Return the rate of every arm by the results of some campaigns of rates."""
-    return {arm: choose_setting(settings).factor for arm, settings in read_areas(campaigns).items()}
+    """Return the rate of every arm by the results of those of some campaigns of rates that are declared."""
+    declared = [campaign for campaign in campaigns if any(STUDIES.glob(f"*/campaigns/{campaign}.yaml"))]
+    return {arm: choose_setting(settings).factor for arm, settings in read_areas(declared).items()}
 
 
 def write_declaration(script: str, plan: Mapping[str, Any], title: str) -> None:

@@ -14,7 +14,6 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from studies.numbers import STUDIES
 from studies.rate_grids import (
     Arms,
     add_rate_files,
@@ -181,23 +180,11 @@ def declare_campaign(name: str, policy: str, conditions: Mapping[str, list[str]]
     }
 
 
-def declare_rates(name: str, policy: str) -> dict[str, Any]:
-    """Return the campaign that tries the rates of all arms."""
-    conditions = list_rate_conditions(COMPARISONS[name].arms, COMPARISONS[name].rates)
+def declare_grid(part: str, name: str, policy: str, conditions: Mapping[str, list[str]]) -> dict[str, Any]:
+    """Return the campaign of a part of the rates of a comparison."""
     choice = {"baseline": next(iter(conditions)), "seeds": [*RATE_SEEDS], "exploratory": True}
     plan = declare_campaign(name, policy, conditions, **choice)
-    return {"name": f"{name}_rates_{policy}", **plan, "summary": "area"}
-
-
-def declare_further_rates(name: str, policy: str) -> dict[str, Any] | None:
-    """Return the campaign that tries a rate beyond those whose best was at an end; None if there is none."""
-    comparison = COMPARISONS[name]
-    conditions = list_further_conditions(comparison.arms, comparison.rates, f"{name}_rates_{policy}")
-    if not conditions:
-        return None
-    choice = {"baseline": next(iter(conditions)), "seeds": [*RATE_SEEDS], "exploratory": True}
-    plan = declare_campaign(name, policy, conditions, **choice)
-    return {"name": f"{name}_rates_more_{policy}", **plan, "summary": "area"}
+    return {"name": f"{name}_{part}_{policy}", **plan, "summary": "area"}
 
 
 def declare_main(name: str, policy: str, factors: Mapping[str, float]) -> dict[str, Any]:
@@ -212,17 +199,13 @@ def declare_main(name: str, policy: str, factors: Mapping[str, float]) -> dict[s
 
 def declare_part(part: str, name: str, policy: str) -> dict[str, Any] | None:
     """Return a declaration of one part of the work; None where nothing is to be run."""
+    comparison, grid = COMPARISONS[name], f"{name}_rates_{policy}"
     if part == "rates":
-        return declare_rates(name, policy)
+        return declare_grid("rates", name, policy, list_rate_conditions(comparison.arms, comparison.rates))
     if part == "more":
-        return declare_further_rates(name, policy)
-    campaigns = [f"{name}_{kind}_{policy}" for kind in ("rates", "rates_more")]
-    return declare_main(name, policy, choose_factors([one for one in campaigns if has_results(one)]))
-
-
-def has_results(campaign: str) -> bool:
-    """Whether the report of a campaign is among the results."""
-    return (STUDIES / "adoption" / "results" / campaign / "runs.csv").is_file()
+        conditions = list_further_conditions(comparison.arms, comparison.rates, grid)
+        return declare_grid("rates_more", name, policy, conditions) if conditions else None
+    return declare_main(name, policy, choose_factors([grid, f"{name}_rates_more_{policy}"]))
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ credit with a tuned rate and batch. In tokens of that campaign, an earlier first
 from rlcredit.pages.tables import Table
 from rlcredit.policy.model_loading import find_embedded_policy
 from studies.lead_tables import find_headroom, read_curves
-from studies.numbers import STUDIES
+from studies.numbers import has_results
 
 CAMPAIGNS = {
     "aligned": "equal_tokens_aligned",
@@ -28,7 +28,7 @@ FLAT = "flat"
 
 def list_measured_policies() -> list[str]:
     """Return the policies whose campaigns have results."""
-    return [name for name, campaign in CAMPAIGNS.items() if [*STUDIES.glob(f"*/results/{campaign}/runs.csv")]]
+    return [name for name, campaign in CAMPAIGNS.items() if has_results(f"{campaign}/runs")]
 
 
 def find_first_mark(campaign: str) -> float:

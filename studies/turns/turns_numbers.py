@@ -9,7 +9,7 @@ from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from studies.critics.declare_rounds import Areas, read_areas, render_area_table
 from studies.lead_tables import compare_campaign, format_lead, measure_leads, pair_campaign_values, render_lead_table
-from studies.numbers import STUDIES, Estimate, Rows, format_estimate, read_results
+from studies.numbers import Estimate, Rows, format_estimate, has_results, read_results
 from studies.turns.declare_turns import ALL_GAMES, ARMS, GAMES, MAIN_SEEDS, PARTS_OF_RATES, RATE_SEEDS, RATES
 
 NOT_RUN = "*Not run.*"
@@ -19,11 +19,6 @@ DENSITIES = {"1": 1.0, "4th": 0.25, "16th": 0.0625}
 
 Z_95 = 1.96
 """Standard errors from the mean to an end of an interval of 95 %."""
-
-
-def has_results(name: str) -> bool:
-    """Whether the study has a file of results."""
-    return (STUDIES / "turns" / "results" / f"{name}.csv").is_file()
 
 
 def render_if_run(name: str, render: Callable[[], str]) -> str:
