@@ -7,7 +7,7 @@ from torch import Tensor
 from rlcredit.credit.branching import BranchWeights, credit_branches
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.decoding.noise import stream_number, token_uniforms
+from rlcredit.decoding.noise import stream_number
 from rlcredit.formulas.branches import fork_places
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.segments import Cuts, segment_starts
@@ -80,8 +80,7 @@ class Branches(CreditOperator, reads="correct judged oracle turn", writes="advan
         mask = rollout.judged_mask
         number = mask.cumsum(-1)
         if self.rule == "random":
-            stream = (self.run_seed, rollout.step, stream_number("Branches"))
-            candidates = token_uniforms(*stream, tuple(mask.shape), rollout.group_size).to(mask.device) < self.rate
+            candidates = self.draw_token_uniforms(rollout, stream_number("Branches")) < self.rate
         else:
             candidates = rollout.entropy > (self.level if self.rule == "threshold" else 0)
         candidates = candidates & segment_starts([], mask, rollout.turn, self.cuts) & mask & (number > 1)

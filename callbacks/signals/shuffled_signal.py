@@ -4,7 +4,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.decoding.noise import stream_number, token_uniforms
+from rlcredit.decoding.noise import stream_number
 from rlcredit.formulas.gaps import close_gaps, number_places, open_gaps
 from rlcredit.formulas.masked import masked_correlation
 
@@ -42,8 +42,6 @@ class ShuffledSignal(CreditOperator, reads="signal step", writes="signal"):
     def assign(self, rollout: Rollout) -> Metrics:
         """Shuffle; log the correlation with what was there."""
         mask, old_signal = rollout.mask, rollout.signal
-        draws = token_uniforms(
-            self.run_seed, rollout.step, stream_number("ShuffledSignal"), tuple(mask.shape), rollout.group_size
-        )
-        rollout.signal = shuffled_signal(old_signal, draws.to(mask.device), mask)
+        draws = self.draw_token_uniforms(rollout, stream_number("ShuffledSignal"))
+        rollout.signal = shuffled_signal(old_signal, draws, mask)
         return {"correlation": masked_correlation(rollout.signal, old_signal, mask)}

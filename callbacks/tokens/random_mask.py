@@ -2,7 +2,7 @@
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.decoding.noise import stream_number, token_uniforms
+from rlcredit.decoding.noise import stream_number
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.scopes import Scope, top_share_mask
 
@@ -29,11 +29,8 @@ class RandomMask(CreditOperator, reads="judged step advantages", writes="advanta
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share asked for and the share kept."""
-        mask, (rows, width) = rollout.judged_mask, rollout.mask.shape
-        draws = token_uniforms(
-            self.run_seed, rollout.step, stream_number("RandomMask", self.seed), (rows, width), rollout.group_size
-        )
-        selection = top_share_mask(draws.to(mask.device), mask, self.rho, self.scope, rollout.group_size)
+        mask, draws = rollout.judged_mask, self.draw_token_uniforms(rollout, stream_number("RandomMask", self.seed))
+        selection = top_share_mask(draws, mask, self.rho, self.scope, rollout.group_size)
         rollout.advantages = rollout.advantages.where(selection, 0)
         return {"requested_fraction": self.rho, "kept_fraction": masked_mean(selection.float(), mask)}
 

@@ -4,7 +4,7 @@ from typing import get_args
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.decoding.noise import stream_number, token_uniforms
+from rlcredit.decoding.noise import stream_number
 from rlcredit.formulas.groups import GroupChoice, chosen_rows
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
@@ -40,8 +40,7 @@ class RandomSign(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Turn; log the share of all tokens whose sign is turned."""
-        stream, shape = stream_number("RandomSign", self.seed), tuple(rollout.mask.shape)
-        draws = token_uniforms(self.run_seed, rollout.step, stream, shape, rollout.group_size).to(rollout.mask.device)
+        draws = self.draw_token_uniforms(rollout, stream_number("RandomSign", self.seed))
         row_mask = chosen_rows(rollout.verdicts, rollout.group_size, self.groups)
         turned_mask = (draws < self.share) & rollout.mask & row_mask[:, None]
         rollout.advantages = rollout.advantages.where(~turned_mask, -rollout.advantages)

@@ -2,7 +2,7 @@
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.decoding.noise import stream_number, token_uniforms
+from rlcredit.decoding.noise import stream_number
 from rlcredit.formulas.masked import masked_mean, masked_topk
 from rlcredit.formulas.turns import mark_turns, spread_turns
 
@@ -27,10 +27,9 @@ class RandomTurns(CreditOperator, reads="advantages judged step turn", writes="a
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share of turns kept."""
-        shape, noise_stream = tuple(rollout.mask.shape), stream_number(f"RandomTurns {self.seed}")
-        turn_mask = mark_turns(rollout.turn, shape[1]) & rollout.judged[:, None]
-        draws = token_uniforms(self.run_seed, rollout.step, noise_stream, shape, rollout.group_size)
-        selection = masked_topk(draws.to(turn_mask.device), turn_mask, self.share).float()
+        turn_mask = mark_turns(rollout.turn, rollout.mask.shape[1]) & rollout.judged[:, None]
+        draws = self.draw_token_uniforms(rollout, stream_number(f"RandomTurns {self.seed}"))
+        selection = masked_topk(draws, turn_mask, self.share).float()
         rollout.advantages = rollout.advantages.where(spread_turns(selection, rollout.turn) > 0, 0)
         return {"kept_turn_fraction": masked_mean(selection, turn_mask)}
 

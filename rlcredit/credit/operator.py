@@ -24,6 +24,7 @@ from rlcredit.credit.operator_state import collect_state, restore_state
 from rlcredit.credit.rollout import FACT_FIELDS, OPTIONAL_FACTS, ROLLOUT_FIELDS, Rollout
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
 from rlcredit.credit.value_fault import find_value_fault
+from rlcredit.decoding.noise import token_uniforms
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback
@@ -70,6 +71,18 @@ class CreditOperator(OperatorContract, Callback):
     def assign(self, rollout: Rollout) -> Metrics:
         """Edit the ledger of ``rollout`` and return metrics, without gradients."""
         raise NotImplementedError
+
+    def draw_token_uniforms(self, rollout: Rollout, stream: int) -> Tensor:
+        """Return a number in [0, 1) for each token, by the run's seed, step, row and position, ``(B, T)`` float64.
+
+        Args:
+            rollout: Rollout whose ``step`` the operator has declared to read.
+            stream: Number of :func:`rlcredit.decoding.noise.stream_number`, which tells random operators apart.
+
+        """
+        mask = rollout.mask
+        draws = token_uniforms(self.run_seed, rollout.step, stream, tuple(mask.shape), rollout.group_size)
+        return draws.to(mask.device)
 
     @property
     def state_key(self) -> str:
