@@ -53,6 +53,7 @@ def describe_room(policy: str) -> str:
 def find_policy_page(policy: str) -> str:
     """Return the text of a policy's page, its lines joined."""
     folder = find_embedded_policy("tiny" if policy == "aligned" else f"organisms/{policy}")
+    assert folder, policy
     return " ".join((folder / "README.md").read_text(encoding="utf-8").split())
 
 
