@@ -319,7 +319,7 @@ def main() -> None:
     """Measure the games that are not in the file yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", nargs="+", choices=ALL_GAMES, default=[*ALL_GAMES])
-    parser.add_argument("--prompts", type=int, default=128)
+    parser.add_argument("--prompts", type=int, default=48)
     parser.add_argument("--completions", type=int, default=16, help="episodes of a prompt, in two groups")
     parser.add_argument("--samples", type=int, default=16, help="continuations from each end of a turn")
     parser.add_argument("--rollouts", type=int, default=5, help="critics learn from all but the last")
