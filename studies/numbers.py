@@ -29,6 +29,9 @@ LENGTH = "val/completion_length"
 STEPS = (25, 50, 75, 100)
 """Steps after which the runs of headroom and headline were evaluated."""
 
+NOT_RUN = "*Not run.*"
+"""What a page says in place of a table whose results are missing."""
+
 WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
 Rows = list[dict[str, str]]
@@ -104,6 +107,11 @@ def has_results(name: str) -> bool:
 def read_results(name: str) -> Rows:
     """Return the rows of a CSV file of results, which is named without its ending."""
     return csv_rows.read_csv_rows(find_results(f"{name}.csv"))
+
+
+def render_if_run(name: str, render: Callable[[], str]) -> str:
+    """Return a table of some results, or that they are missing."""
+    return render() if has_results(name) else NOT_RUN
 
 
 def measure_run_areas(rows: Iterable[Mapping[str, str]], place: str = "step") -> dict[tuple[str, int], float]:

@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose
 from rlcredit.campaign.declaration import parse_declaration
 from rlcredit.credit.alternatives import Credit
 from studies.csv_rows import read_csv_rows
-from studies.numbers import STUDIES, Estimate, find_campaign
+from studies.numbers import NOT_RUN, STUDIES, Estimate, find_campaign, render_if_run
 from studies.turns.declare_turns import ARMS, GAMES, declare_main, declare_rates
 from studies.turns.measure_density import compare_with_truth, drop_unfinished_games, resample_signal_to_noise
-from studies.turns.turns_numbers import NOT_RUN, fit_slope, render_if_run, tabulate_quantity, tabulate_slopes
+from studies.turns.turns_numbers import fit_slope, tabulate_quantity, tabulate_slopes
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -1,6 +1,6 @@
 """Numbers of the study of credit between turns; a table whose results are missing says so."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,21 +9,14 @@ from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from studies.critics.declare_rounds import Areas, read_areas, render_area_table
 from studies.lead_tables import compare_campaign, format_lead, measure_leads, pair_campaign_values, render_lead_table
-from studies.numbers import Estimate, Rows, format_estimate, has_results, read_results
+from studies.numbers import NOT_RUN, Estimate, Rows, format_estimate, has_results, read_results, render_if_run
 from studies.turns.declare_turns import ALL_GAMES, ARMS, GAMES, MAIN_SEEDS, PARTS_OF_RATES, RATE_SEEDS, RATES
-
-NOT_RUN = "*Not run.*"
 
 DENSITIES = {"1": 1.0, "4th": 0.25, "16th": 0.0625}
 """Share of turns that matter in corridors, by the ends of their names."""
 
 Z_95 = 1.96
 """Standard errors from the mean to an end of an interval of 95 %."""
-
-
-def render_if_run(name: str, render: Callable[[], str]) -> str:
-    """Return a table, or that its results are missing."""
-    return render() if has_results(name) else NOT_RUN
 
 
 def read_estimate(row: Mapping[str, str]) -> Estimate:

@@ -1,0 +1,90 @@
+"""Numbers of the study of what is worth adopting; a table whose results are missing says so."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rlcredit.campaign.record_schema import TOKEN_KINDS
+from rlcredit.pages.number_formats import format_p_value
+from rlcredit.pages.tables import Table
+from studies.adoption.declare_adoption import POLICIES, list_campaigns
+from studies.critics.declare_rounds import read_areas, render_area_table
+from studies.lead_tables import format_lead
+from studies.numbers import Estimate, Rows, format_percent, has_results, read_results, render_if_run
+
+STUDY = "adoption"
+"""Results of the report over all campaigns."""
+
+
+def read_lead(row: Mapping[str, str], measure: str) -> Estimate:
+    """Return a lead in points, by a measure or, if that is empty, by the declared one; of a line of comparisons."""
+    names = (f"{measure}_{name}" if measure else name for name in ("difference", "low", "high"))
+    return Estimate(*(100 * float(row[name]) for name in names))
+
+
+def format_measured(row: Mapping[str, str], measure: str) -> tuple[str, str]:
+    """Return a lead at the end or by area, and its p, corrected over the study."""
+    return format_lead(read_lead(row, measure)), format_p_value(float(row[f"p_{measure}_holm"]))
+
+
+def tabulate_comparisons(rows: Rows) -> str:
+    """Return the table of all comparisons: area and end, each corrected, the declared steadiness, and the verdict.
+
+    Args:
+        rows: Lines of the study's ``study.csv``.
+
+    """
+    lines = []
+    for row in rows:
+        steadiness = format_lead(read_lead(row, "")) if row["measure"] == "steadiness" else ""
+        verdict = f"{row['verdict_study'].partition(':')[0]}, {format_p_value(float(row['p_study']))}"
+        arms = (row["campaign"], row["condition"], row["baseline"])
+        lines.append([*arms, *format_measured(row, "area"), *format_measured(row, "end"), steadiness, verdict])
+    heads = ["campaign", "condition", "against", "area", "p", "end", "p", "steadiness", "verdict, p"]
+    return Table(heads, lines).to_markdown()
+
+
+def tabulate_costs(rows: Rows) -> str:
+    """Return the tokens of a run by kind, as multiples of the baseline's."""
+    heads = ["campaign", "condition", "against", *TOKEN_KINDS]
+    lines = []
+    for row in rows:
+        ratios = [row[f"{kind}_ratio"] for kind in TOKEN_KINDS]
+        arms = (row["campaign"], row["condition"], row["baseline"])
+        lines.append([*arms, *(f"{float(ratio):.2f}" if ratio else "none" for ratio in ratios)])
+    return Table(heads, lines).to_markdown()
+
+
+def tabulate_collapses(rows: Rows) -> str:
+    """Return a table of the collapses of every arm over its campaigns."""
+    lines = [
+        [
+            *(row["condition"], f"{row['collapsed']} of {row['runs']}"),
+            " to ".join(format_percent(float(row[end])) for end in ("low", "high")),
+        ]
+        for row in rows
+    ]
+    return Table(["condition", "collapsed", "95 %"], lines).to_markdown()
+
+
+def render_rates(name: str, policy: str) -> str:
+    """Return the mean area of every rate that was tried for a comparison on a policy."""
+    grids = [f"{name}_{part}_{policy}" for part in ("rates", "rates_more")]
+    return render_area_table(read_areas([grid for grid in grids if has_results(f"{grid}/runs")]))
+
+
+def collect_numbers() -> dict[str, Any]:
+    """Return the numbers and tables of the page."""
+    return {
+        "tokens": {policy: trained.tokens for policy, trained in POLICIES.items()},
+        "comparisons": render_if_run(f"{STUDY}/study", lambda: tabulate_comparisons(read_results(f"{STUDY}/study"))),
+        "costs": render_if_run(f"{STUDY}/study", lambda: tabulate_costs(read_results(f"{STUDY}/study"))),
+        "collapses": render_if_run(
+            f"{STUDY}/collapses", lambda: tabulate_collapses(read_results(f"{STUDY}/collapses"))
+        ),
+        "rates": {
+            f"{name}_rates_{policy}": render_if_run(
+                f"{name}_rates_{policy}/runs", lambda one=name, other=policy: render_rates(one, other)
+            )
+            for name, policy in list_campaigns()
+        },
+    }

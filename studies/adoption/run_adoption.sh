@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Run one part of the study of what is worth adopting; a part that was cut goes on where it was.
+#   bash studies/adoption/run_adoption.sh rates batches    # learning rates on two seeds
+#   bash studies/adoption/run_adoption.sh more batches     # rates beyond those whose best was at an end
+#   bash studies/adoption/run_adoption.sh main batches     # the comparison, declared from the rates
+#   bash studies/adoption/run_adoption.sh study            # all comparisons together, once they are finished
+# Comparisons: sparse, groups, falls, batches.
+# Then name every folder of results in studies/adoption/commit.txt, and run python -m studies.render.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
+results=studies/adoption/results
+part=${1:-}
+
+keep_report() {
+    mkdir -p "$results/$1"
+    cp campaigns/"$1"/report/{conditions,runs,tokens}.csv "$results/$1"
+    [[ $part != main ]] || cp campaigns/"$1"/report/comparisons.csv "$results/$1"
+}
+
+run_campaigns() {
+    for file in "$@"; do
+        [[ -e $file ]] || continue
+        rlcredit campaign "$file" --threads 1
+        rlcredit report "$file"
+        keep_report "$(basename "$file" .yaml)"
+    done
+}
+
+case $part in
+rates | more | main)
+    [[ $part == rates ]] || python -m studies.adoption.declare_adoption "$part" --comparisons "$2"
+    case $part in rates) kind=_rates ;; more) kind=_rates_more ;; main) kind= ;; esac
+    run_campaigns studies/adoption/campaigns/"$2$kind"_{long_chains,delayed,many_fillers}.yaml
+    ;;
+study)
+    finished=()
+    for name in sparse_many_fillers groups_many_fillers falls_long_chains falls_delayed batches_long_chains; do
+        [[ ! -e campaigns/$name/report ]] || finished+=("campaigns/$name")
+    done
+    rlcredit report "${finished[@]}" --out campaigns/adoption
+    mkdir -p "$results/adoption"
+    cp campaigns/adoption/{study,pooled,collapses}.csv "$results/adoption"
+    ;;
+*) echo "Say what to run: rates, more or main of a comparison, or study." >&2 && exit 2 ;;
+esac
