@@ -4,14 +4,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.base.lightning_private import read_datamodule
+from rlcredit.cli.explain import collect_run_parameters
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.outputs.completion_table import CompletionTable
+from rlcredit.outputs.final_heatmap import FinalHeatmap
 from rlcredit.outputs.held_out import HeldOutVerdicts
+from rlcredit.outputs.run_identity import collect_flat_parameters
 from rlcredit.record import RunRecord
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.supervision.progress import make_progress_display
+from rlcredit.tasks.task import Task
+from rlcredit.training.module import PolicyModule
+
+
+class RunParameters(Callback):
+    """Record the parameters of a run whose objects a script has made."""
+
+    @rank_zero_only
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Record stack, policy, task, loss and optimizer."""
+        task = read_datamodule(trainer)
+        if trainer.logger and isinstance(pl_module, PolicyModule) and isinstance(task, Task):
+            flat = collect_flat_parameters(trainer, pl_module, task)
+            trainer.logger.log_hyperparams({**flat, **collect_run_parameters(trainer, pl_module, task)})
 
 
 def make_trainer(
@@ -21,7 +40,10 @@ def make_trainer(
     val_check_interval: int | None = None,
     **more: Any,
 ) -> Trainer:
-    """Return a trainer that writes its record, held-out verdicts and completions into a folder, and prints few lines.
+    """Return a trainer that keeps its run in a folder, and prints few lines.
+
+    The folder holds the record with its parameters, held-out verdicts, completions, and a page with the credit of the
+    last step. ``trainer.validate(module, task, verbose=False)`` before ``fit`` adds the result before training.
 
     Args:
         callbacks: Operators of the stack, from top to bottom, and any other callbacks.
@@ -41,7 +63,14 @@ def make_trainer(
     silence_libraries()
     home = RunFolder(folder)
     settings = {
-        "callbacks": [*callbacks, HeldOutVerdicts(), CompletionTable(), make_progress_display()],
+        "callbacks": [
+            *callbacks,
+            RunParameters(),
+            HeldOutVerdicts(),
+            CompletionTable(),
+            FinalHeatmap(),
+            make_progress_display(),
+        ],
         "logger": RunRecord(home),
         "default_root_dir": home.path,
         "max_steps": max_steps,

@@ -29,8 +29,8 @@ class RecordedRun:
             its held-out results, and its next update. A metric that was not logged there is NaN.
         held_out: Held-out answers, one row each: ``step``, ``set`` (empty for the task's own questions), ``question``,
             ``sample`` and ``right``.
-        parameters: Parameters of the run by name, as text; empty if the run was not started by ``rlcredit``.
-        stack: Operators from top to bottom, each written as a call; empty likewise, and for REINFORCE.
+        parameters: Parameters of the run by name, as text; empty before training.
+        stack: Operators from top to bottom, each written as a call; empty for REINFORCE.
 
     """
 

@@ -71,7 +71,7 @@ class HeldOutLines(Callback):
 
 
 def describe_held_out_gains(trainer: Trainer, module: LightningModule, cost: str) -> Iterator[str]:
-    """Yield a line per held-out set: the first result of the run, and the last.
+    """Yield a line per held-out set: the first result, with its step if one was taken, and the last.
 
     Args:
         trainer: Trainer of the run, whose folder holds the evaluations.
@@ -92,7 +92,7 @@ def describe_held_out_gains(trainer: Trainer, module: LightningModule, cost: str
                 changes.append(f"{name} {' -> '.join(values)}")
         content = results[1]["sets"][question_set.name] if question_set.name else results[1]
         if changes:
-            name = question_set.name or "held out"
+            name = (question_set.name or "held out") + (f" from step {steps[0]}" if steps[0] else "")
             yield f"{name}: {', '.join(changes)} ({len(content['numbers'])} questions, {cost})"
 
 
