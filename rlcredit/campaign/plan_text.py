@@ -139,10 +139,10 @@ def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
     """Yield the effects that this number of pairs can detect."""
     seeds, level = len(declaration.seeds), _holm_first_level(declaration)
     yield f"the smallest p of {seeds} pairs is {smallest_sign_flip_p(seeds):.3g} (sign flip, two-sided)"
-    if seeds < 2:
+    if seeds < fewest_sign_flip_pairs(ALPHA):
         return
     smallest = detectable_effect(seeds, _TARGET_POWER, conditions=1, alpha=level)
-    sensitivity = f"{seeds} pairs find {smallest:.3g} standard deviations of differences with power {_TARGET_POWER:g}"
+    sensitivity = f"{seeds} pairs find a difference of {smallest:.3g} standard deviations with power {_TARGET_POWER:g}"
     if declaration.deviation:
         yield f"{sensitivity}, which is {smallest * declaration.deviation:.3g} of {declaration.primary}"
     else:
@@ -166,10 +166,8 @@ def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
             seed_count, reason = seeds_for_power, f"an effect of {declaration.effect:g} with power {_TARGET_POWER:g}"
     if seeds >= seed_count:
         return None
-    return (
-        f"{seeds} seeds cannot reach a verdict; {seed_count} are needed for {reason}. "
-        "Declare more seeds, or `exploratory: true` if no verdict is expected."
-    )
+    advice = "" if declaration.exploratory else " Declare more seeds, or `exploratory: true` if no verdict is expected."
+    return f"{seeds} seeds cannot reach a verdict; {seed_count} are needed for {reason}.{advice}"
 
 
 def _holm_first_level(declaration: CampaignDeclaration) -> float:

@@ -22,7 +22,7 @@ def list_verdict_cautions(card: Card, board: Leaderboard) -> Iterator[str]:
     """
     if card.verdict in (NO_DIFFERENCE, BASELINE_VERDICT, UNTRAINED_VERDICT):
         return
-    if meaning := explain_verdict(card.verdict, CARD_MARGIN):
+    if meaning := explain_verdict(card.verdict, CARD_MARGIN, "Held-out pass@1 after training"):
         yield meaning
     length, rate = card.finding("length"), card.finding("rate")
     if length and rate and rate.estimate == rate.baseline and not 1 / LENGTH_RATIO < length.estimate < LENGTH_RATIO:

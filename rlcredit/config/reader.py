@@ -137,6 +137,21 @@ class Configuration:
         return places.pop() if len(places) == 1 else ""
 
 
+def _refuse_lost_flag(flag: str, origin: str) -> None:
+    """Refuse a flag whose value a later file replaces.
+
+    Args:
+        flag: Place where the value was written, which may be a file.
+        origin: Place where it is written again.
+
+    Raises:
+        ValueError: the first is a flag and the second a file, so that the flag would do nothing.
+
+    """
+    if flag.startswith("--") and flag != "--config" and origin and (origin == "--config" or origin[:2] != "--"):
+        raise ValueError(f"{flag}: {origin} sets it again, and what comes later wins. Put `{flag}` behind that file.")
+
+
 def _find_file(origin: str) -> str:
     return origin.rpartition(":")[0] or origin
 
@@ -292,7 +307,10 @@ class _Merger:
                 existing = existing if isinstance(existing, dict) else {}
             node[name] = self._merge_settings(existing, value, hint, path, lines)
             return
-        for stale in [known_path for known_path in self.configuration.origins if known_path[: len(path)] == path]:
+        place = drop_entry_keys(path)
+        for stale in [known_path for known_path in self.configuration.origins if known_path[: len(place)] == place]:
+            if value != existing:
+                _refuse_lost_flag(self.configuration.origins[stale], lines.get((), ""))
             del self.configuration.origins[stale]
         self._note_origins(path, lines)
         node[name] = value
@@ -309,6 +327,9 @@ class _Merger:
         if old_path != new_path:
             old, new = (load_named_class(class_path, bases) for class_path in (old_path, new_path))
             if old is not new or new is None:
+                origin = lines.get(("class_path",), lines.get((), ""))
+                if old_path:
+                    _refuse_lost_flag(self.configuration.origins.get(drop_entry_keys(path), ""), origin)
                 arguments = _keep_common_arguments(arguments, old or next(iter(bases), None), new, path)
                 extras = {}
         settings = {"class_path": new_path} if new_path is not None else {}

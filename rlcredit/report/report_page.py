@@ -19,7 +19,7 @@ from rlcredit.report.csv_files import render_csv_files
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.report.pictures import draw_family_pictures
 from rlcredit.report.training_curves import Curve
-from rlcredit.report.verdict_text import explain_verdict, list_comparison_facts
+from rlcredit.report.verdict_text import MEASURE_WORDS, explain_verdict, list_comparison_facts
 
 _WRITTEN = re.compile(
     r"report\.(html|md)|(runs|tokens|comparisons|conditions|variance|training)\.csv|family\d+_\d+\.png"
@@ -237,7 +237,7 @@ def make_verdict_lines(comparisons: Sequence[ConditionComparison], margin: float
             *report_tables.format_difference(comparison),
             IntervalStrip(scale, *row, margin=100 * margin),
             comparison.verdict,
-            explain_verdict(comparison.verdict, margin),
+            explain_verdict(comparison.verdict, margin, MEASURE_WORDS[comparison.measure]),
             list(list_comparison_facts(comparison)),
         )
         for comparison, row in zip(comparisons, points, strict=True)

@@ -10,17 +10,27 @@ from rlcredit.report.run_measures import MeasuredLead
 _COST_WORDS: dict[str, str] = dict(zip(TOKEN_KINDS, ("decoded", "read", "scored", "trained on"), strict=True))
 
 
-def explain_verdict(verdict: str, margin: float) -> str:
+MEASURE_WORDS = {
+    "end": "The end of the curve",
+    "area": "The area under the curve",
+    "steadiness": "The steadiness of the curve",
+    "level": "The share of the run left at the level",
+}
+"""What a verdict is about, by the declared measure."""
+
+
+def explain_verdict(verdict: str, margin: float, subject: str) -> str:
     """Return the meaning of a verdict in one sentence; empty where the verdict says its reason itself.
 
     Args:
         verdict: Conclusion of a comparison.
         margin: Difference that was declared not to matter, as a share.
+        subject: What the verdict is about, at the beginning of a sentence.
 
     Example:
-        >>> explain_verdict("undecided: a new campaign needs 16 seeds", 0.01)
-        'Neither is shown: that there is a difference, nor that it is smaller than 1 pp.'
-        >>> explain_verdict("open: 3 of 8 pairs", 0.01)
+        >>> explain_verdict("undecided: a new campaign needs 16 seeds", 0.01, "Pass@1 at the end")
+        'Pass@1 at the end is shown neither to differ, nor to differ by less than 1 pp.'
+        >>> explain_verdict("open: 3 of 8 pairs", 0.01, "Pass@1 at the end")
         ''
 
     """
@@ -28,13 +38,13 @@ def explain_verdict(verdict: str, margin: float) -> str:
     if verdict.endswith("cannot reach a verdict"):
         return f"Below {FEWEST_PAIRS} pairs no test reaches 5 %, however large the difference is."
     meanings = {
-        "better": "The difference is shown to be above zero.",
-        "worse": "The difference is shown to be below zero.",
-        f"equivalent within {points}": f"It is shown to be smaller than {points}, whether or not it is zero.",
-        "undecided": f"Neither is shown: that there is a difference, nor that it is smaller than {points}.",
+        "better": "to be higher",
+        "worse": "to be lower",
+        f"equivalent within {points}": f"to differ by less than {points}",
+        "undecided": f"neither to differ, nor to differ by less than {points}",
     }
     kind = "undecided" if verdict.startswith("undecided: a new campaign") else verdict
-    return meanings.get(kind, "")
+    return f"{subject} is shown {meanings[kind]}." if kind in meanings else ""
 
 
 def list_comparison_facts(comparison: ConditionComparison) -> Iterator[str]:

@@ -159,9 +159,11 @@ class ReasoningGym(Task):
             close = ", ".join(difflib.get_close_matches(name, DATASETS)) or "none"
             raise ValueError(f"data.name: reasoning-gym has no data set {name!r}. Close names: {close}.")
         fields = {field.name for field in dataclasses.fields(DATASETS[name][1])} - {"seed", "size"}
-        if extra_names := sorted(set(self.config) - fields):
+        if extra_names := sorted(map(str, set(self.config) - fields)):
+            close = difflib.get_close_matches(extra_names[0], fields, n=1)
             raise ValueError(
-                f"data.config: `{name}` has no parameter {extra_names}. It accepts {', '.join(sorted(fields))}."
+                f"data.config: `{name}` has no parameter {' and no '.join(f'`{extra}`' for extra in extra_names)}."
+                f"{f' Did you mean `{close[0]}`?' if close else ''} It accepts {', '.join(sorted(fields))}."
             )
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         self._generator_seed, self.offered = generator_seed, 50 * (train_size + self.held_out_size)

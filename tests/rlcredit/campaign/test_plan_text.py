@@ -74,6 +74,8 @@ def test_five_pairs_can_never_reach_a_verdict():
         "Declare more seeds, or `exploratory: true` if no verdict is expected."
     )
     assert explain_seed_shortfall(campaign(6)) is None
+    assert "deviations" not in "\n".join(describe_campaign(campaign(5), baseline(), machine(1), {}))
+    assert not explain_seed_shortfall(campaign(5, exploratory=True)).endswith("expected.")
 
 
 def test_more_comparisons_need_more_pairs_for_the_same_power():
@@ -102,7 +104,7 @@ def test_an_effect_out_of_reach_asks_for_the_seeds_it_needs():
     assert "10 are needed for an effect of 0.02 with power 0.8" in explain_seed_shortfall(campaign(8, deviation=0.02))
     assert explain_seed_shortfall(campaign(10, deviation=0.02)) is None
     text = "\n".join(describe_campaign(campaign(8, deviation=0.02), baseline(), machine(1), {}))
-    assert "8 pairs find 1.16 standard deviations of differences with power 0.8, which is 0.0231 of val/pass" in text
+    assert "8 pairs find a difference of 1.16 standard deviations with power 0.8, which is 0.0231 of val/pass" in text
 
 
 def test_the_last_policy_must_be_the_one_that_is_measured():
