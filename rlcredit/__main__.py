@@ -14,6 +14,7 @@ from rlcredit.base.messages import print_message
 from rlcredit.base.process_end import catch_process_end
 from rlcredit.base.text_escaping import guard_output
 from rlcredit.cli.commands import COMMAND_TABLE, render_help
+from rlcredit.config.arguments import LOOSE_OPTION
 from rlcredit.config.paths import prefer_own_callbacks
 
 HELP_OPTIONS = ("-h", "--help")
@@ -56,9 +57,21 @@ def _run_named_command(words: Sequence[str]) -> None:
     elif any(word in HELP_OPTIONS for word in rest):
         print(_import_function(COMMAND_TABLE[name].options)().format_help(), end="")
     elif COMMAND_TABLE[name].runs:
+        _refuse_options(name, rest)
         sys.exit(_import_function(COMMAND_TABLE[name].runs)(rest))
     else:
         _run_lightning_command()
+
+
+def _refuse_options(name: str, words: Sequence[str]) -> None:
+    """Refuse options that a command does not have before its modules are imported, which takes seconds."""
+    parser = _import_function(COMMAND_TABLE[name].options)()
+    if not COMMAND_TABLE[name].is_configured:
+        parser.parse_args(words)
+        return
+    options, others = parser.parse_known_args(words)
+    if others and not (options.config or options.ckpt_path):
+        parser.error(LOOSE_OPTION.format(others[0]))
 
 
 def _import_function(path: str) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ class Command(NamedTuple):
         summary: What it does, after its name.
         options: Module and function that make its parser; the module imports nothing of the stack.
         runs: Module and function that run it with its arguments; empty if LightningCLI does.
+        is_configured: Whether options of a configuration may follow its own.
 
     """
 
@@ -18,6 +19,7 @@ class Command(NamedTuple):
     summary: str
     options: str
     runs: str = ""
+    is_configured: bool = False
 
 
 COMMAND_TABLE = {
@@ -43,6 +45,7 @@ COMMAND_TABLE = {
         "answer a few training questions before anything is trained",
         "rlcredit.cli.command_options:make_try_parser",
         "rlcredit.cli.question_trial:run_try_command",
+        is_configured=True,
     ),
     "fit": Command(
         "train",
@@ -83,12 +86,14 @@ COMMAND_TABLE = {
         "ask a policy one question, and print every token's cost",
         "rlcredit.cli.command_options:make_sample_parser",
         "rlcredit.cli.sample:run_sample_command",
+        is_configured=True,
     ),
     "export": Command(
         "use",
         "write a trained policy as a plain model",
         "rlcredit.cli.command_options:make_export_parser",
         "rlcredit.cli.export:run_export_command",
+        is_configured=True,
     ),
     "deliver": Command(
         "use",

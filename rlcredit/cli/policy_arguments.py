@@ -9,6 +9,7 @@ from pathlib import Path
 from rlcredit.base.exit_status import REFUSED, RunStopped
 from rlcredit.cli.application import CreditCLI, instantiate_configuration
 from rlcredit.cli.engine_text import build_engine
+from rlcredit.config.arguments import LOOSE_OPTION
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
@@ -95,7 +96,7 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
     if checkpoint and not files:
         raise ValueError(f"{checkpoint}: there is no configuration beside it. Name the one of its run with --config.")
     if options and not files:
-        raise ValueError(f"{options[0]}: no such option. Options of `fit` may follow a --config.")
+        raise ValueError(LOOSE_OPTION.format(options[0]))
     if files:
         choice = _build_configured_policy([*(f"--config={file}" for file in files), *options])
     else:

@@ -8,7 +8,9 @@ from types import MappingProxyType
 import rlcredit
 from rlcredit.base.exit_status import FINISHED, REFUSED
 from rlcredit.cli.config_checks import refuse_unusable_groups
+from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import resolve_run_words
+from rlcredit.config.arguments import CONFIG_KEYS
 from rlcredit.config.class_paths import patch_jsonargparse, refuse_misplaced_class
 from rlcredit.config.paths import extend_import_path
 from rlcredit.config.reader import Configuration, Roots, read_configuration
@@ -52,6 +54,8 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
         configuration = read_configuration(words, roots)
         if not configuration.values:
             raise ValueError("no configuration is named. Say which one, as `--config configs/tiny.yaml`.")
+        if not roots:
+            _refuse_misspelt_options(configuration)
         refuse_unusable_groups(configuration.values)
         for key in roots:
             refuse_misplaced_class(configuration.values.get(key), roots[key], key)
@@ -59,3 +63,12 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
     except ValueError as error:
         print(f"error: {configuration.locate(str(error))}", file=sys.stderr)
         sys.exit(REFUSED)
+
+
+def _refuse_misspelt_options(configuration: Configuration) -> None:
+    """Refuse flags that are spelt nearly as an option; what else they may mean is known once classes are imported."""
+    parser = make_fit_parser()
+    for key in configuration.values.keys() - {*CONFIG_KEYS}:
+        flag = configuration.find_origin((key,))
+        if flag == f"--{key}" and flag not in parser.options and (close := parser.find_similar_option(flag)):
+            raise ValueError(f"{flag}: no such option. Did you mean `{close}`?")

@@ -15,7 +15,7 @@ from rlcredit.base.files import find_special_kind
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
 
-_CONFIG_KEYS = (
+CONFIG_KEYS = (
     "condition",
     "seed_everything",
     "threads",
@@ -26,6 +26,9 @@ _CONFIG_KEYS = (
     "checkpoint",
 )
 """Options of a configuration that may follow those of a command."""
+
+LOOSE_OPTION = "{}: no such option. Options of `fit` may follow a --config."
+"""Refusal of an option that only a configuration has, where none is named."""
 
 _MIN_OPTION_SIMILARITY = 0.8
 """From which similarity on an option is taken for a misspelt one."""
@@ -88,12 +91,20 @@ class CommandParser(argparse.ArgumentParser):
         return re.sub(r" +$", "", super().format_help(), flags=re.MULTILINE)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Parse, and refuse what the command does not have."""
+        """Parse, and refuse what the command does not have, before anything that is missing."""
+        for word in sys.argv[1:] if args is None else args:
+            option = word.partition("=")[0]
+            if option[:2] == "--" != option and option not in self.options:
+                self._refuse_word(option, self.find_meant_option(option))
         result, extras = self.parse_known_args(args, namespace)
         if extras:
-            kind = "option" if extras[0].startswith("-") else "argument"
-            self.error(f"{shorten_name(extras[0])}: no such {kind}. `{self.prog} --help` lists those that there are.")
+            self._refuse_word(extras[0], None)
         return result
+
+    def _refuse_word(self, word: str, meant: str | None) -> NoReturn:
+        kind = "option" if word.startswith("-") else "argument"
+        advice = f"Did you mean `{meant}`?" if meant else f"`{self.prog} --help` lists those that there are."
+        self.error(f"{shorten_name(word)}: no such {kind}. {advice}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Parse, and refuse what is spelt nearly as one of its own options, before anything that is missing."""
@@ -102,10 +113,10 @@ class CommandParser(argparse.ArgumentParser):
             if kind := find_special_kind(value):
                 self.error(f"{shorten_name(value)} is {kind}, not a file. Name a file.")
             is_known = (
-                not option.startswith("--") or option in self.options or option[2:] in _CONFIG_KEYS or "." in option
+                not option.startswith("--") or option in self.options or option[2:] in CONFIG_KEYS or "." in option
             )
-            if suggestion := None if is_known else self.find_meant_option(option):
-                self.error(f"{option}: no such option. Did you mean `{suggestion}`?")
+            if meant := None if is_known else self.find_meant_option(option):
+                self._refuse_word(option, meant)
         return super().parse_known_args(args, namespace)
 
     def find_meant_option(self, option: str) -> str | None:
@@ -118,18 +129,26 @@ class CommandParser(argparse.ArgumentParser):
             ['--out', '--out', '--out', None]
 
         """
-        option_names = [name for name in self.options if len(name) > 3]
-        near = [
-            name for name in option_names if len(option) > 3 and (name.startswith(option) or option.startswith(name))
-        ]
-        if near := near or difflib.get_close_matches(option, option_names, 1, _MIN_OPTION_SIMILARITY):
-            return near[0]
+        if near := self.find_similar_option(option):
+            return near
+        option_names = self._long_names
         thing = re.split("[-_]", option)[-1].lower()
         for describe in (_find_first_word, _show_metavar):
             matches = [name for name in option_names if thing in describe(self.options[name]).lower().split("|")]
             if len(matches) == 1:
                 return matches[0]
         return None
+
+    def find_similar_option(self, option: str) -> str | None:
+        """Return the option whose name is begun, prolonged or spelt nearly so."""
+        names = self._long_names
+        near = [name for name in names if len(option) > 3 and (name.startswith(option) or option.startswith(name))]
+        near = near or difflib.get_close_matches(option, names, 1, _MIN_OPTION_SIMILARITY)
+        return near[0] if near else None
+
+    @property
+    def _long_names(self) -> list[str]:
+        return [name for name in self.options if len(name) > 3]
 
     def error(self, message: str) -> NoReturn:
         """Print the error in one line and exit with status 2."""

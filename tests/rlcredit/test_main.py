@@ -56,6 +56,7 @@ def test_a_signal_ends_every_command_with_a_line_and_its_status(name, number, st
             left.append("taken back")
 
     monkeypatch.setattr(sys, "argv", ["rlcredit", name])
+    monkeypatch.setattr("rlcredit.__main__._refuse_options", lambda *_: None)  # some options must be said
     module, function = COMMAND_TABLE[name].runs.split(":")
     monkeypatch.setattr(importlib.import_module(module), function, work)
     with pytest.raises(SystemExit) as stop:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rlcredit.cli.commands import COMMAND_TABLE
+
 ROOT = Path(__file__).parents[3]
 HEAVY = {
     "mlflow",
@@ -42,9 +44,17 @@ def imported(*args):
 
 
 @pytest.mark.parametrize(
-    "args", [["--help"], ["fit", "--help"], ["explain", "--config=nowhere.yaml"], ["fit", "--config={a: 1, a: 2}"]]
+    "args",
+    [
+        ["--help"],
+        ["fit", "--help"],
+        ["explain", "--config=nowhere.yaml"],
+        ["fit", "--config={a: 1, a: 2}"],
+        ["fit", "--confg=configs/tiny.yaml"],
+        *([name, "--frobnicate"] for name, command in COMMAND_TABLE.items() if command.runs),
+    ],
 )
-def test_help_and_files_that_cannot_be_read_need_no_torch(args):
+def test_help_and_refusals_of_files_and_options_need_no_torch(args):
     assert imported(*args) & {*HEAVY, "torch", "lightning", "torchmetrics", "matplotlib"} == set()
 
 
