@@ -53,6 +53,12 @@ class ForkedProcess:
             self._receive_status()
         return self._status
 
+    def ask_to_stop(self) -> None:
+        """Ask the command to stop, and do not wait for that."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)
+
     def kill(self) -> None:
         """Kill the command and all processes it has started, and wait until they have ended."""
         if self.poll() is None:

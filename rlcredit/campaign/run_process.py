@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -17,6 +18,23 @@ from rlcredit.run_folder.layout import RunFolder
 GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 POLL_SECONDS = 0.1
 """Seconds between two looks at a run."""
+
+
+STOP_SECONDS = 30.0
+"""Seconds that runs have to stop; a step or an evaluation may go on for twenty of them."""
+
+
+def stop_processes(processes: Sequence[RunProcess]) -> None:
+    """Have runs save their last complete steps and end; kill those that take too long, with what they have started."""
+    try:
+        for process in processes:
+            process.ask_to_stop()
+        deadline = time.monotonic() + STOP_SECONDS
+        while time.monotonic() < deadline and any(process.poll() is None for process in processes):
+            time.sleep(POLL_SECONDS)
+    finally:
+        for process in processes:
+            process.kill()
 
 
 def start_run_process(
@@ -74,6 +92,10 @@ class SpawnedProcess:
     def poll(self) -> int | None:
         """Return the exit status, or None while the run executes."""
         return self.popen.poll()
+
+    def ask_to_stop(self) -> None:
+        """Ask the run to stop, and do not wait for that."""
+        self.popen.terminate()
 
     def kill(self) -> None:
         """Kill the run and all processes it has started, and wait until they have ended."""

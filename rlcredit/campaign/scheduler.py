@@ -17,7 +17,7 @@ from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.launchers.run_launcher import RunLauncher, RunProcess
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
 from rlcredit.campaign.resolved_condition import ResolvedCondition, configure_run, fingerprint_own_code
-from rlcredit.campaign.run_process import POLL_SECONDS
+from rlcredit.campaign.run_process import POLL_SECONDS, stop_processes
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, list_seed_settings
 from rlcredit.campaign.run_state import summarise_finished_run
 from rlcredit.campaign.run_view import RunEventLines
@@ -78,11 +78,10 @@ class RunScheduler:
                 view.redraw()
                 time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
-            view.print_event(f"{'ends':<10} {', '.join(attempt.spec.name for attempt in running)}")
+            view.print_event(f"{'stops':<10} {', '.join(attempt.spec.name for attempt in running)}")
             raise
         finally:
-            for attempt in running:
-                attempt.process.kill()
+            stop_processes([attempt.process for attempt in running])
         if refusal:
             raise refusal
 

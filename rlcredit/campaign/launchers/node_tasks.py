@@ -10,7 +10,7 @@ from pathlib import Path
 
 import ray
 
-from rlcredit.campaign.run_process import GPU_VARIABLE, POLL_SECONDS, start_run_process
+from rlcredit.campaign.run_process import GPU_VARIABLE, POLL_SECONDS, start_run_process, stop_processes
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.run_folder.layout import RunFolder
 
@@ -67,5 +67,5 @@ def run_fit_on_node(
         while (status := process.poll()) is None:
             time.sleep(POLL_SECONDS)
     finally:
-        process.kill()
+        stop_processes([process])
     return status

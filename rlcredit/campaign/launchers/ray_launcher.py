@@ -93,11 +93,16 @@ class RayTask:
                 self.status = -signal.SIGKILL
         return self.status
 
+    def ask_to_stop(self) -> None:
+        """Cancel the task, which stops the run; runs in a lost cluster end by themselves."""
+        if not _CLUSTER_HEARTBEAT.lost:
+            ray.cancel(self.reference)
+
     def kill(self) -> None:
-        """Cancel the task, which ends the run, and wait for its end; runs in a lost cluster end by themselves."""
+        """Cancel the task and wait for its end; runs in a lost cluster end by themselves."""
         if _CLUSTER_HEARTBEAT.lost:
             return
-        ray.cancel(self.reference)
+        self.ask_to_stop()
         if not ray.wait([self.reference], timeout=_CANCEL_SECONDS)[0]:
             ray.cancel(self.reference, force=True)
             ray.wait([self.reference], timeout=_CANCEL_SECONDS)

@@ -19,6 +19,10 @@ class RunProcess(Protocol):
         """Return the exit status, negative after a signal, or None while the run executes."""
         ...
 
+    def ask_to_stop(self) -> None:
+        """Ask the run to stop, which it does once it has saved its last complete step; do not wait for that."""
+        ...
+
     def kill(self) -> None:
         """Kill the run and all processes it has started, and wait until they have ended."""
         ...

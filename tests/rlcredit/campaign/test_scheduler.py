@@ -1,6 +1,7 @@
 """Runs that crash, hang or leave half of what they should, next to runs that do not."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -105,6 +106,39 @@ def test_what_is_interrupted_leaves_no_process(scheduler, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), Interrupting())
     assert scheduler.ledger.run_entry(RunSpec("good", 0, tmp_path))["state"] == "running"
+
+
+SLOW_STAND_IN = """
+import pathlib, signal, sys, time
+words = dict(word.lstrip("-").split("=", 1) for word in sys.argv[1:] if "=" in word)
+folder = pathlib.Path(words["trainer.default_root_dir"])
+def save(number, frame):
+    (folder / "saved").touch()
+    if words["condition"] == "good":
+        sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+(folder / "ready").touch()
+time.sleep(60)
+"""
+
+
+def test_runs_of_an_interrupted_campaign_are_asked_to_save_and_killed_if_they_do_not_end(
+    scheduler, tmp_path, monkeypatch
+):
+    (tmp_path / "stand_in.py").write_text(SLOW_STAND_IN)
+    monkeypatch.setattr(run_process, "STOP_SECONDS", 0.5)
+    scheduler.launcher = LocalLauncher(2 * [{"OMP_NUM_THREADS": "1"}])
+    runs = list_run_specs(scheduler.declaration, tmp_path)[:2]
+
+    class Interrupting(RunEventLines):
+        def redraw(self):
+            if all((spec.folder / "ready").exists() for spec in runs):
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        scheduler.run_missing(runs, Interrupting())
+    assert {spec.name: (spec.folder / "saved").exists() for spec in runs} == {"good/seed0": True, "bad/seed0": True}
+    assert [process.poll() for process in scheduler.launcher.processes.values()] == [143, -signal.SIGKILL]
 
 
 def written(path, checkpoint):
