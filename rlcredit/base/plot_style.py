@@ -11,6 +11,8 @@ MUTED_COLOUR = "#9aa5b1"
 GRID_COLOUR = "#e4e7eb"
 ACCENT_COLOUR = "#d9480f"
 SECOND_COLOUR = "#1971c2"
+BETTER_COLOUR, WORSE_COLOUR = "#2b8a3e", ACCENT_COLOUR
+"""Colours of what is ahead of a baseline and behind it, those of pages."""
 
 
 def create_figure(width: float, height: float) -> Any:

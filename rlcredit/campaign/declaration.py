@@ -350,9 +350,12 @@ class CampaignDeclaration:
 
     @property
     def comparison_families(self) -> dict[str, ComparisonFamily]:
-        """Return the families of comparisons; the report corrects them all together."""
+        """Return the families of comparisons by the question they answer, empty where none is declared.
+
+        The report corrects them all together.
+        """
         names = tuple(name for name in self.conditions if name != self.baseline)
-        return self.families or ({"all": ComparisonFamily(self.baseline, names)} if names else {})
+        return self.families or ({"": ComparisonFamily(self.baseline, names)} if names else {})
 
     def label_condition(self, name: str) -> str:
         """Return the name of a condition, which says where nobody tuned its learning rate."""

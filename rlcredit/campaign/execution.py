@@ -134,7 +134,8 @@ def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str
         for name in members.conditions:
             if reasons := list_metric_differences(measures[name], measures[members.baseline], (name, members.baseline)):
                 raise ValueError(
-                    f"families.{family}: {declaration.primary} differs between its conditions: {'; '.join(reasons)}. "
+                    f"{f'families.{family}: ' if family else ''}{declaration.primary} differs between conditions that "
+                    f"are compared: {'; '.join(reasons)}. "
                     "Evaluate them alike."
                 )
 

@@ -57,7 +57,8 @@ def describe_campaign(
     quantity = declaration.summary_label.format(declaration.primary)
     yield f"primary    {quantity} {declaration.span_label}, effect {declaration.effect:g}"
     for name, family in declaration.comparison_families.items():
-        yield f"family     {name}: {', '.join(family.conditions)} against {family.baseline}"
+        question = f"{name}: " if name else ""
+        yield f"compares   {question}{', '.join(family.conditions)} against {family.baseline}"
     yield from (f"pairs      {sentence}" for sentence in describe_power(declaration))
 
 

@@ -225,7 +225,7 @@ def make_gain_table(card: Card) -> Table:
         f"Points of held-out pass@1 above or below {card.baseline}, in runs paired by seed, with 95 % intervals. The "
         f"line is zero; the grey part, up to {margin:g} point, was declared not to matter."
     )
-    return Table(("", f"{scale.low:+.1f} to {scale.high:+.1f}", "points"), rows, note=note)
+    return Table(("", "95 % interval", "points"), rows, note=note)
 
 
 def write_card_page(view: CardView, folder: Path, mlflow: str = "none", experiment: str = "cards") -> Path:

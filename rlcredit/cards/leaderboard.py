@@ -1,13 +1,14 @@
 """The leaderboard of all conditions on all test policies: tables, a sortable page, and a picture."""
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rlcredit.base.files import render_csv, write_atomically
-from rlcredit.base.plot_style import ACCENT_COLOUR, INK_COLOUR, MUTED_COLOUR, create_figure, style_axes
+from rlcredit.base.plot_style import BETTER_COLOUR, INK_COLOUR, MUTED_COLOUR, WORSE_COLOUR, create_figure, style_axes
 from rlcredit.base.text_escaping import escape_markdown
 from rlcredit.cards.card import BASELINE_VERDICT
 from rlcredit.cards.card_policies import POLICY_MEANINGS
@@ -110,7 +111,11 @@ def make_board_table(board: Leaderboard, own_names: Collection[str]) -> Table:
     rows = [
         (
             TableCell(row["condition"], hint=f"{row['command']}, commit {shorten_commit(row['commit'])}"),
-            TableCell(row["verdict"], css_class=find_verdict_class(row["verdict"])),
+            TableCell(
+                re.split(":| within", row["verdict"])[0],
+                hint=row["verdict"],
+                css_class=find_verdict_class(row["verdict"]),
+            ),
             *(make_number_cell(row, name, board.units[name]) for name in board.titles),
         )
         for row in board.sorted_rows
@@ -151,13 +156,12 @@ def make_ranking_table(rows: Sequence[Row], own_names: Collection[str]) -> Table
             for name in organisms
         ]
         lines.append((condition.name, *(_make_mean_cells(condition, scale) or (empty,) * 3), *gains))
-    scale_title = f"{scale.low:+.0f} to {scale.high:+.0f}"
     terms = {
         "mean": "mean over the test policies of the paired gain over the whole of training, in points of pass@1",
-        scale_title: "the mean with its 95 % interval, drawn on this scale; the line is zero",
+        "95 % interval": "of the mean, in points; the line is zero",
         "p": "of the mean, corrected by Holm for all conditions; colour marks what stays below 5 %",
     }
-    return Table(("condition", "mean", scale_title, "p", *organisms), lines, highlighted=own_names, terms=terms)
+    return Table(("condition", "mean", "95 % interval", "p", *organisms), lines, highlighted=own_names, terms=terms)
 
 
 def _make_mean_cells(condition: RankedCondition, scale: StripScale) -> tuple[TableCell, TableCell, TableCell] | None:
@@ -196,14 +200,15 @@ def plot_condition_gains(rows: Sequence[Row], path: Path) -> None:
 
 
 def _plot_gain_interval(axes: Any, place: int, condition: RankedCondition, title: str) -> None:
-    """Plot a gain with its interval, in colour if it is significant; the mean counts after correction."""
+    """Plot a gain with its interval, in the colour of its sign if significant; the mean counts after correction."""
     cell = condition.cells.get(title)
     test = reconstruct_gain_test(cell) if cell else condition.mean if title == "mean" else None
     if test is None:
         if cell and cell["verdict"] == BASELINE_VERDICT:
             axes.plot([0], [place], "o", color=MUTED_COLOUR, markersize=4)
         return
-    colour = ACCENT_COLOUR if (is_gain_significant(test) if cell else condition.is_significant) else INK_COLOUR
+    is_significant = is_gain_significant(test) if cell else condition.is_significant
+    colour = (BETTER_COLOUR if test.difference > 0 else WORSE_COLOUR) if is_significant else INK_COLOUR
     axes.plot([test.interval.low, test.interval.high], [place, place], color=colour, linewidth=1.4)
     axes.plot([test.difference], [place], "o", color=colour, markersize=4)
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rlcredit.pages.charts import IntervalStrip
+from rlcredit.pages.charts import IntervalStrip, StripScale
 
 
 class TableCell(str):
@@ -69,6 +69,12 @@ class Table:
     def explained_columns(self) -> dict[str, str]:
         """Heads of the columns that need an explanation, with it."""
         return {column: self.terms[column] for column in self.columns if column in self.terms}
+
+    @property
+    def column_scales(self) -> list[StripScale | None]:
+        """Scales of the columns that are drawn, None for the others; an HTML page draws the axes below the columns."""
+        columns = zip(*self.rows, strict=True) if self.rows else ()
+        return [_find_scale(cells) for cells in columns]
 
     def without_columns(self, names: Collection[str]) -> "Table":
         """Return the table without some columns.
@@ -137,6 +143,10 @@ class Table:
             for line in lines
         )
         return "\n".join("   ".join(cells).rstrip() for cells in aligned_rows)
+
+
+def _find_scale(cells: Sequence[str]) -> StripScale | None:
+    return next((cell.drawn.scale for cell in cells if isinstance(cell, TableCell) and cell.drawn), None)
 
 
 def _format_markdown_row(cells: Sequence[str]) -> str:

@@ -91,14 +91,14 @@ def format_stack(stack: Sequence[Call], common: Mapping[str, Mapping[str, str]])
 
     Example:
         >>> format_stack([("GRPO", {"eps": "0"}), ("GTPO", {"beta": "0.1"})], {"GRPO": {"eps": "0"}})
-        'GRPO > GTPO(beta=0.1)'
+        'GRPO → GTPO(beta=0.1)'
 
     """
     calls = (
         _format_call(name, {key: value for key, value in arguments.items() if key not in common.get(name, {})})
         for name, arguments in stack
     )
-    return " > ".join(calls) or NO_VALUE
+    return " \N{RIGHTWARDS ARROW} ".join(calls) or NO_VALUE
 
 
 def _format_call(name: str, arguments: Mapping[str, str]) -> str:

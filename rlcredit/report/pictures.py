@@ -8,10 +8,12 @@ import numpy as np
 
 from rlcredit.base.plot_style import (
     ACCENT_COLOUR,
+    BETTER_COLOUR,
     GRID_COLOUR,
     INK_COLOUR,
     MUTED_COLOUR,
     SECOND_COLOUR,
+    WORSE_COLOUR,
     create_figure,
     style_axes,
 )
@@ -22,8 +24,11 @@ from rlcredit.report.evidence import CampaignEvidence, FinishedRun
 from rlcredit.report.report_tables import label_metric
 from rlcredit.report.training_curves import SHARE_METRICS, TRAINING_METRICS, Curve
 
-_LINE_COLOURS = (INK_COLOUR, ACCENT_COLOUR, SECOND_COLOUR, "#2b8a3e", "#9c36b5", "#e8890c", "#0b7285", "#c2255c")
+_LINE_COLOURS = (INK_COLOUR, ACCENT_COLOUR, SECOND_COLOUR, BETTER_COLOUR, "#9c36b5", "#e8890c", "#0b7285", "#c2255c")
 """One per condition of a family, the baseline's first; beyond eight they repeat."""
+
+EQUAL_COSTS = 0.02
+"""Share by which the tokens of conditions may differ for their curves by steps to say all."""
 
 _PICTURE_WIDTH, _PICTURE_DPI = 4.8, 160
 
@@ -42,7 +47,7 @@ def draw_forest_plot(comparisons: Sequence[ConditionComparison], margin: float, 
     axes.axvspan(-100 * margin, 100 * margin, color=GRID_COLOUR, alpha=0.7, linewidth=0)
     axes.axvline(0, color=MUTED_COLOUR, linewidth=1)
     for row, comparison in enumerate(comparisons):
-        colour = {"better": "#2b8a3e", "worse": ACCENT_COLOUR}.get(comparison.verdict, INK_COLOUR)
+        colour = {"better": BETTER_COLOUR, "worse": WORSE_COLOUR}.get(comparison.verdict, INK_COLOUR)
         points = 100 * comparison.differences
         axes.plot(points, np.full(len(points), row + 0.22), "|", color=MUTED_COLOUR, markersize=5)
         if comparison.interval:
@@ -141,7 +146,7 @@ def draw_family_pictures(
         draw_curves(held_out, label_metric(primary), picture("learning curves"), share=True, course=course)
     for kind in ("decoded", "backward"):
         token_curves = {name: spread_curve_over_tokens(runs, primary, kind) for name, runs in members.items()}
-        if members and all(token_curves.values()) and course != f"{kind} tokens":
+        if course != f"{kind} tokens" and have_unequal_costs(list(token_curves.values())):
             shows = picture(f"learning curves by {kind} tokens")
             label = f"{kind} tokens, mean of the runs"
             draw_curves(token_curves, label_metric(primary), shows, share=True, course=label)
@@ -156,6 +161,12 @@ def draw_family_pictures(
         values = {name: [run.curve(metric) for run in runs] for name, runs in members.items()}
         draw_curves(values, shows, picture(shows), course=course)
     return files
+
+
+def have_unequal_costs(token_curves: Sequence[Sequence[Curve]]) -> bool:
+    """Whether conditions that have all counted their tokens used numbers of them that a picture would tell apart."""
+    ends = [max(runs[0]) for runs in token_curves if runs]
+    return bool(ends) and len(ends) == len(token_curves) and max(ends) > (1 + EQUAL_COSTS) * min(ends)
 
 
 def spread_curve_over_tokens(runs: Sequence[FinishedRun], metric: str, kind: str) -> list[Curve]:

@@ -40,7 +40,8 @@ def run_report_command(args: Sequence[str]) -> int:
     mlflow = find_campaign_mlflow_run(evidence)
     comparisons = write_report(evidence, load_training_curves(evidence, mlflow), folder)
     for comparison in comparisons:
-        print(f"{comparison.family}: {' against '.join(comparison.labels)}: {comparison.verdict}")
+        question = f"{comparison.family}: " if comparison.family else ""
+        print(f"{question}{' against '.join(comparison.labels)}: {comparison.verdict}")
         print_facts(comparison)
     for name, reasons in evidence.refused.items():
         print(f"refused: {name}: {'; '.join(reasons)}")

@@ -56,7 +56,7 @@ class FamilySection:
     """The section of a family on the page.
 
     Args:
-        name: Question that the family answers.
+        name: Question that the family answers; empty if none was declared.
         baseline: Name of its baseline.
         lines: Comparisons of the family.
         table: Table of the comparisons.
@@ -69,6 +69,11 @@ class FamilySection:
     lines: Sequence[VerdictLine]
     table: Table
     pictures: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """Question and baseline in words."""
+        return f"{self.name}, against {self.baseline}" if self.name else f"Against {self.baseline}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,6 +76,8 @@ def format_costs(comparison: ConditionComparison) -> str:
     """Format the tokens of a run by kind, and how many times the baseline's they are."""
     parts = []
     for kind, cost in comparison.costs.items():
+        if not cost.tokens and cost.ratio is None:  # neither uses any
+            continue
         ratio = "" if cost.ratio is None else f" ({cost.ratio:.2f})"
         parts.append(f"{cost.tokens:,.0f} {_COST_WORDS[kind]}{ratio}")
     return ", ".join(parts)

@@ -142,7 +142,7 @@ def test_a_killed_campaign_ends_as_one_that_was_never_killed(campaign, tmp_path,
     # What it found: nothing, of two pairs.
     assert report(["campaign.yaml"]) == 0
     said, *facts, page = capsys.readouterr().out.strip().splitlines()
-    assert said.startswith("all: maxrl_sepa against grpo: could not decide: ")
+    assert said.startswith("maxrl_sepa against grpo: could not decide: ")
     assert any(fact.startswith("  largest possible lead: ") for fact in facts)
     assert "groups without variance, training" in Path(page).read_text()
     assert "report/report.html" in {file.path for file in client.list_artifacts(parent.info.run_id, "report")}

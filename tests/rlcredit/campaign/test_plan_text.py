@@ -91,11 +91,11 @@ def test_all_families_share_one_correction():
     whole, parted = (campaign(8, conditions=9, deviation=0.02, **how) for how in ({}, {"families": split}))
     assert explain_seed_shortfall(whole) == explain_seed_shortfall(parted)
     text = "\n".join(describe_campaign(parted, baseline(), machine(2), {}))
-    assert "family     second: c5, c6, c7, c8 against c1" in text
+    assert "compares   second: c5, c6, c7, c8 against c1" in text
 
 
 def test_one_condition_is_compared_with_nothing():
-    assert "family" not in "\n".join(describe_campaign(campaign(8, conditions=1), baseline(), machine(1), {}))
+    assert "compares" not in "\n".join(describe_campaign(campaign(8, conditions=1), baseline(), machine(1), {}))
     assert explain_seed_shortfall(campaign(1, conditions=1)) is None
 
 

@@ -46,9 +46,9 @@ def test_where_nothing_was_trained_it_says_what_one_batch_says(rows, tmp_path):
 
 def test_all_of_it_is_written(rows, tmp_path):
     page = leaderboard.write_leaderboard(rows, tmp_path).read_text()
-    assert page.count("<tr") == 1 + 3 + 2 + len(rows)
+    assert page.count("<tr") == 1 + 3 + 1 + 2 + len(rows)  # heads, conditions, the axis of their means, policies
     assert "+1.50<small>+0.89 to +2.11</small>" in page
-    assert "undecided: a new campaign needs 20 seeds" in page
+    assert "undecided: a new campaign needs 20 seeds" in page  # where one points
     assert ranking.summarise_leaderboard(rows) in page
     assert 'data-value="4"' in page
     assert "rlcredit card Good --budget quick --organism decoy --baseline GRPO, commit 0123abc" in page

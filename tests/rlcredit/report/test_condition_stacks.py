@@ -15,8 +15,8 @@ def test_a_condition_is_its_stack_and_its_other_differences(left):
     table = make_stack_table(read_campaign_evidence(campaign.write()))
     rows = {name: (stack, differs) for name, stack, differs in table.rows}
     assert rows["base"] == ("GRPO", "the baseline")
-    assert rows["same"] == ("GRPO > GTPO(beta=0.1)", "nothing")
-    assert rows["good"] == ("GRPO > GTPO(beta=0.2)", "model.validation.temperature: 0.9 (0.7)")
+    assert rows["same"] == ("GRPO \N{RIGHTWARDS ARROW} GTPO(beta=0.1)", "nothing")
+    assert rows["good"] == ("GRPO \N{RIGHTWARDS ARROW} GTPO(beta=0.2)", "model.validation.temperature: 0.9 (0.7)")
     assert rows["bad"] == ("-", "nothing")
     assert table.note == "The same wherever it stands: GRPO(normalize_std=False)."
 

@@ -229,7 +229,7 @@ def test_a_verdict_stands_beside_the_tokens_of_all_kinds(left, tmp_path):
     assert good.costs["decoded"].ratio == pytest.approx(20_003.5 / 10_003.5)
     assert good.costs["forward"].ratio is None
     *_, tokens = list_comparison_facts(good)
-    assert "20,004 decoded (2.00), 1,000 read (1.00), 0 scored, 10,000 trained on (1.00)" in tokens
+    assert "20,004 decoded (2.00), 1,000 read (1.00), 10,000 trained on (1.00)" in tokens
     write_report(evidence, {}, tmp_path / "out")
     with (tmp_path / "out" / "comparisons.csv").open() as file:
         row = list(csv.DictReader(file))[1]
@@ -374,7 +374,7 @@ def test_metrics_of_different_definition_are_not_compared(left, where, value, sa
     assert verdicts["good"] == f"not compared: {said}"
     assert verdicts["bad"] == "worse"
     assert decompose_variance(evidence) == {}
-    with pytest.raises(ValueError, match=r"families\.all: val/pass_at_1 differs between its conditions: settings"):
+    with pytest.raises(ValueError, match=r"val/pass_at_1 differs between conditions that are compared: settings"):
         refuse_unlike_metrics(evidence.declaration, campaign.ledger["configs"])
 
 
