@@ -8,7 +8,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from rlcredit.credit.heatmap import credit_heatmap
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.record.artifacts import is_picture_due, publish_text
+from rlcredit.record.artifacts import is_picture_due, name_run, publish_text
 
 
 class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs rewards step tokens"):
@@ -45,8 +45,9 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
         """Draw the page of this step."""
         if not is_picture_due(trainer, batch, self.every_n_steps):
             return
-        publish_text(trainer, f"heatmap/{self.label}_step_{batch.step:06d}.html", self.render_html(batch))
+        page = self.render_html(batch, name_run(trainer))
+        publish_text(trainer, f"heatmap/{self.label}_step_{batch.step:06d}.html", page)
 
-    def render_html(self, rollout: Rollout) -> str:
+    def render_html(self, rollout: Rollout, run: str = "") -> str:
         """Return the page of a rollout, as :func:`rlcredit.credit.heatmap.credit_heatmap` draws it."""
-        return credit_heatmap(rollout, completions=self.completions)
+        return credit_heatmap(rollout, completions=self.completions, run=run)

@@ -23,6 +23,7 @@ def credit_heatmap(
     *,
     completions: int = 8,
     decode: Decode | None = None,
+    run: str = "",
 ) -> InlinePage:
     """Return a page on which the tokens of some completions are coloured by their credit.
 
@@ -35,6 +36,7 @@ def credit_heatmap(
             several ledgers by name to compare them. What the operators of the rollout have written if None.
         completions: Number of completions, taken evenly from those that have tokens.
         decode: Function from token ids to the text of each, where the rollout has no texts; ids are shown without.
+        run: Name of its run, for the title.
 
     Raises:
         ValueError: advantages have another shape than the mask, or are not finite at a sampled token.
@@ -52,7 +54,7 @@ def credit_heatmap(
         ledgers = advantages if isinstance(advantages, Mapping) else {"advantages": advantages}
         rollout = copy.copy(rollout)
         rollout.trail = tuple((name, _read_advantages(name, values, rollout.mask)) for name, values in ledgers.items())
-    return draw_heatmap(collect_heatmap(rollout, completions, decode))
+    return draw_heatmap(collect_heatmap(rollout, completions, decode, run))
 
 
 def _read_advantages(name: str, values: Tensor, mask: Tensor) -> Tensor:
@@ -84,7 +86,9 @@ def draw_heatmap(content: Mapping[str, Any], *, embedded: bool = False) -> Inlin
     return InlinePage(load_page_template(HEATMAP_TEMPLATE).render(content=content, embedded=embedded))
 
 
-def collect_heatmap(rollout: Rollout, completions: int = 8, decode: Decode | None = None) -> dict[str, Any]:
+def collect_heatmap(
+    rollout: Rollout, completions: int = 8, decode: Decode | None = None, run: str = ""
+) -> dict[str, Any]:
     """Return the content of the page in types of JSON; arguments as for :func:`credit_heatmap`."""
     signals = _list_signals(rollout)
     trail = rollout.trail
@@ -101,7 +105,7 @@ def collect_heatmap(rollout: Rollout, completions: int = 8, decode: Decode | Non
         scale = colour_scale(torch.cat(credit) if number < len(credit) else values.cpu()[mask])
         layers.append({"name": name, "signed": has_sign, "scale": scale, "errors": name == "true credit"})
     return {
-        "title": f"Credit at step {rollout.step}",
+        "title": f"{run}: credit at step {rollout.step}" if run else f"Credit at step {rollout.step}",
         "stack": " \u2192 ".join(label for label, _ in trail) or "verdicts as credit",
         "layers": layers,
         "shown": max(len(credit) - 1, 0),

@@ -93,6 +93,21 @@ const addCard = (parent, card) => {
   cards.push(card);
 };
 
+/* Repeats the names of the ticks in front of every further line that the text of a card takes. */
+const nameLines = card => {
+  const text = card.key.parentElement;
+  text.querySelectorAll(".again").forEach(copy => copy.remove());
+  const tops = new Set(card.spans.map(span => span.offsetTop));
+  for (const top of [...tops].slice(1)) {
+    const copy = card.key.cloneNode(true);
+    copy.querySelector("b")?.remove();
+    copy.classList.add("again");
+    copy.setAttribute("aria-hidden", "true");
+    copy.style.top = top + "px";
+    text.append(copy);
+  }
+};
+
 /* Adds a button for every layer, the ticks of all, and shows one of them as the colour of the text.
    layer: {name, signed, scale, end, value(row, at)} */
 const addLayers = (layers, first) => {
@@ -121,6 +136,7 @@ const addLayers = (layers, first) => {
         const mean = values.reduce((total, value) => total + value, 0) / values.length;
         sum.textContent = `${reward === null ? "" : `reward ${formatNumber(reward)} \u00b7 `}mean ${layer.name} ${formatNumber(mean)}`;
       });
+      nameLines(card);
     }
   };
   const buttons = layers.map((layer, index) => {
@@ -132,6 +148,7 @@ const addLayers = (layers, first) => {
   showLayer(first);
   addEventListener("scroll", clearMarks, { passive: true });
   document.querySelector(".turn-note").hidden = !cards.some(card => card.sums.length);
+  new ResizeObserver(() => cards.forEach(nameLines)).observe(document.body);
   document.body.dataset.ready = cards.length;
   const tellHeight = () => parent.postMessage({ height: document.documentElement.offsetHeight }, "*");
   if (parent !== window) new ResizeObserver(tellHeight).observe(document.body);

@@ -23,6 +23,12 @@ def find_run_folder(trainer: Trainer) -> RunFolder:
     return RunFolder(trainer.default_root_dir)
 
 
+def name_run(trainer: Trainer) -> str:
+    """Return the name of a run: that of its folder, behind its condition in a campaign."""
+    path = find_run_folder(trainer).path.resolve()
+    return f"{path.parent.name}, {path.name}" if path.name.startswith("seed") else path.name
+
+
 def make_run_folder(trainer: Trainer) -> Path:
     """Return the path of the run's folder; create it if needed."""
     path = find_run_folder(trainer).path
