@@ -15,6 +15,7 @@ from rlcredit.cards.operator_text import describe_operator
 from rlcredit.cards.ranking import Leaderboard, summarise_card
 from rlcredit.cards.stack_properties import StackProperty
 from rlcredit.credit.heatmap import draw_heatmap
+from tests.browser import BROWSER, find_overflow
 from tests.rlcredit.cards.cards import made
 
 
@@ -206,3 +207,11 @@ def test_a_number_that_is_none_is_named_with_its_place(tmp_path, number):
     path.write_text(path.read_text().replace('"estimate": 0.25', f'"estimate": {number}'))
     with pytest.raises(ValueError, match=r"sections\.batch\[0\]\.estimate is"):
         Card.read(path)
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+def test_the_page_fits_a_desk_and_a_phone(tmp_path):
+    card = made("Mine", 2.0, "undecided: 0 of 6 runs collapsed, 1 of the baseline's")
+    curves = {name: [(0.0, 0.4, 0.3, 0.5), (30.0, 0.6, 0.5, 0.7)] for name in ("AnOperatorOfALongName", "GRPO")}
+    page = write_card_page(CardView([dataclasses.replace(card, curves=curves)]), tmp_path)
+    assert find_overflow(page, tmp_path / "profile") == {}

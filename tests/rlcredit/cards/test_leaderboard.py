@@ -1,6 +1,7 @@
 """Conditions beside each other on several organisms."""
 
 import csv
+from pathlib import Path
 
 import matplotlib.image
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from rlcredit.cards import leaderboard, ranking
 from rlcredit.cards.card import BASELINE_VERDICT
 from rlcredit.cards.ranking import summarise_card
+from tests.browser import BROWSER, find_overflow
 from tests.rlcredit.cards.cards import made
 
 
@@ -75,3 +77,10 @@ def test_the_picture_has_a_panel_more_than_organisms(rows, tmp_path):
         leaderboard.plot_condition_gains(kept, tmp_path / "board.png")
         sizes.append(matplotlib.image.imread(tmp_path / "board.png").shape[1])
     assert sizes == [150 * 4.1, 150 * 7.9]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+def test_the_shipped_leaderboard_fits_a_desk_and_a_phone(tmp_path):
+    with (Path(leaderboard.__file__).parent / "shipped.csv").open(newline="", encoding="utf-8") as file:
+        page = leaderboard.write_leaderboard(list(csv.DictReader(file)), tmp_path)
+    assert find_overflow(page, tmp_path / "profile") == {}

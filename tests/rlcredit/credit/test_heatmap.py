@@ -12,7 +12,7 @@ from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.heatmap import collect_heatmap, colour_scale
 from rlcredit.tasks.example import Example
-from tests.browser import BROWSER, draw_page
+from tests.browser import BROWSER, draw_page, find_overflow
 from tests.callbacks.rollouts import episodes_of
 from tests.conftest import make_rollout
 
@@ -162,3 +162,15 @@ def test_rewards_that_are_no_verdicts_are_shown_as_numbers(tmp_path):
         ("unjudged", "reward 0.300"),
         ("unjudged", "not judged"),
     ]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
+def test_a_page_of_long_lines_fits_a_desk_and_a_phone_and_every_line_names_its_ticks(tmp_path):
+    rollout = make_rollout(width=40)
+    rollout.tokens = [["antidisestablishment "] * len(pieces) for pieces in rollout.tokens]
+    rollout.trail = (("GRPO", rollout.advantages),)
+    page = credit_heatmap(rollout, completions=1, run="grpo-seed0").save(tmp_path / "page.html")
+    assert find_overflow(page, tmp_path / "profile") == {}
+    shown = draw_page(page, tmp_path / "profile")
+    assert 'class="key again"' in shown
+    assert "<title>grpo-seed0: credit at step 3</title>" in shown

@@ -14,7 +14,7 @@ def test_the_last_step_alone_has_a_page(fit, tmp_path):
     fit(steps=2, stack=[GRPO(), FinalHeatmap()])
     assert pages(tmp_path) == ["step_000001.html"]
     page = RunFolder(tmp_path).last_heatmap
-    assert "Credit at step 1" in page.read_text(encoding="utf-8")
+    assert f"{tmp_path.name}: credit at step 1" in page.read_text(encoding="utf-8")
     assert page.stat().st_size < 200_000
 
 
