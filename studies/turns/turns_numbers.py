@@ -8,9 +8,36 @@ import numpy as np
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
 from studies.critics.declare_rounds import Areas, read_areas, render_area_table
-from studies.lead_tables import compare_campaign, format_lead, measure_leads, pair_campaign_values, render_lead_table
-from studies.numbers import NOT_RUN, Estimate, Rows, format_estimate, has_results, read_results, render_if_run
-from studies.turns.declare_turns import ALL_GAMES, ARMS, GAMES, MAIN_SEEDS, PARTS_OF_RATES, RATE_SEEDS, RATES
+from studies.lead_tables import (
+    LEVEL,
+    Lead,
+    compare_campaign,
+    format_lead,
+    measure_leads,
+    pair_campaign_values,
+    render_lead_table,
+)
+from studies.numbers import (
+    NOT_RUN,
+    Estimate,
+    Rows,
+    count_collapses,
+    format_estimate,
+    has_results,
+    read_results,
+    render_if_run,
+    require_claim,
+)
+from studies.turns.declare_turns import (
+    ALL_GAMES,
+    ARMS,
+    CREDIT_ARMS,
+    GAMES,
+    MAIN_SEEDS,
+    PARTS_OF_RATES,
+    RATE_SEEDS,
+    RATES,
+)
 
 DENSITIES = {"1": 1.0, "4th": 0.25, "16th": 0.0625}
 """Share of turns that matter in corridors, by the ends of their names."""
@@ -93,20 +120,68 @@ def render_density(name: str) -> dict[str, str]:
     return {**tables, "slopes": render_if_run(name, lambda: tabulate_slopes(read_results(name)))}
 
 
-def tabulate_pooled_leads(campaigns: Sequence[str]) -> str:
-    """Return the leads over all games together, a pair for each game and seed, corrected over all comparisons."""
-    keys = [(one.row["baseline"], one.row["condition"]) for one in compare_campaign(campaigns[0])]
+def measure_pooled_leads(campaigns: Sequence[str]) -> dict[tuple[str, str], tuple[Lead, Lead]]:
+    """Return the leads at the end and by area over all games, by condition and baseline.
+
+    A pair is a game and a seed; each measure is corrected over all comparisons.
+    """
+    keys = [(one.row["condition"], one.row["baseline"]) for one in compare_campaign(campaigns[0])]
     pairs = list(zip(*(pair_campaign_values(campaign) for campaign in campaigns), strict=True))
     fallen = [any(pair.collapsed for pair in games) for games in pairs]
     ends, areas = (
         measure_leads([np.concatenate([getattr(pair, measure) for pair in games]) for games in pairs], fallen)
         for measure in ("ends", "areas")
     )
+    return dict(zip(keys, zip(ends, areas, strict=True), strict=True))
+
+
+def tabulate_pooled_leads(leads: Mapping[tuple[str, str], tuple[Lead, Lead]]) -> str:
+    """Return the table of the leads over all games."""
     lines = []
-    for (baseline, condition), *leads in zip(keys, ends, areas, strict=True):
-        cells = [(format_lead(lead.estimate), format_p_value(lead.p)) for lead in leads]
-        lines.append([condition, baseline, *cells[0], *cells[1]])
+    for arms, measures in leads.items():
+        cells = [(format_lead(lead.estimate), format_p_value(lead.p)) for lead in measures]
+        lines.append([*arms, *cells[0], *cells[1]])
     return Table(["condition", "against", "lead at the end", "p", "lead by area", "p"], lines).to_markdown()
+
+
+def measure_trained_ratio(campaign: str, condition: str, baseline: str = "flat") -> float:
+    """Return how many times the tokens of a baseline a run of a condition reads in backward passes."""
+    tokens: dict[str, dict[str, float]] = {}
+    for row in read_results(f"{campaign}/tokens"):
+        runs = tokens.setdefault(row["condition"], {})
+        runs[row["seed"]] = max(float(row["backward"]), runs.get(row["seed"], 0.0))
+    return float(np.mean([*tokens[condition].values()]) / np.mean([*tokens[baseline].values()]))
+
+
+def collect_pooled_numbers(campaigns: Sequence[str]) -> dict[str, Any]:
+    """Return what the page says of all games together; the table says that they have not run while any is missing.
+
+    Raises:
+        ValueError: the results no longer carry a sentence of the page.
+
+    """
+    if not all(has_results(f"{campaign}/comparisons") for campaign in campaigns):
+        return {"pooled": NOT_RUN}
+    leads = measure_pooled_leads(campaigns)
+    over_flat, over_reused = ({arm: leads[arm, baseline][1] for arm in CREDIT_ARMS} for baseline in ("flat", "reused"))
+    require_claim(leads["reused", "flat"][1].p < LEVEL, "rollouts used twice lead flat credit")
+    require_claim(
+        all(lead.p >= LEVEL for lead in over_flat.values()), "no credit between turns is ahead of flat credit"
+    )
+    behind = [-lead.estimate.mean for lead in over_reused.values()]
+    require_claim(
+        all(lead.p < LEVEL for lead in over_reused.values()) and min(behind) > 0,
+        "every credit between turns is behind rollouts used twice",
+    )
+    return {
+        "pooled": tabulate_pooled_leads(leads),
+        "areas": {f"{condition}_{baseline}": area.estimate for (condition, baseline), (_, area) in leads.items()},
+        "ends": {f"{condition}_{baseline}": end.estimate for (condition, baseline), (end, _) in leads.items()},
+        "behind_reused": behind,
+        "trained": [measure_trained_ratio(campaign, "reused") for campaign in campaigns],
+        "fallen": {arm: sum(count_collapses(campaign, arm)[0] for campaign in campaigns) for arm in ARMS},
+        "runs_of_arm": sum(count_collapses(campaign, "flat")[1] for campaign in campaigns),
+    }
 
 
 def tabulate_games() -> str:
@@ -124,7 +199,6 @@ def read_rate_areas(game: str) -> Areas:
 def collect_numbers() -> dict[str, Any]:
     """Return the numbers and tables of the page."""
     mains, rates = ({game: f"{prefix}_{game}" for game in GAMES} for prefix in ("turns", "turns_rates"))
-    are_run = all(has_results(f"{campaign}/comparisons") for campaign in mains.values())
     return {
         "table_of_games": tabulate_games(),
         "arms": len(ARMS),
@@ -139,7 +213,7 @@ def collect_numbers() -> dict[str, Any]:
             campaign: render_if_run(f"{campaign}/comparisons", lambda name=campaign: render_lead_table(name))
             for campaign in mains.values()
         },
-        "pooled": tabulate_pooled_leads([*mains.values()]) if are_run else NOT_RUN,
+        **collect_pooled_numbers([*mains.values()]),
         "rates": {
             campaign: render_if_run(f"{campaign}/runs", lambda one=game: render_area_table(read_rate_areas(one)))
             for game, campaign in rates.items()
