@@ -69,9 +69,9 @@ def _refuse_options(name: str, words: Sequence[str]) -> None:
     if not COMMAND_TABLE[name].is_configured:
         parser.parse_args(words)
         return
-    options, others = parser.parse_known_args(words)
-    if others and not (options.config or options.ckpt_path):
-        parser.error(LOOSE_OPTION.format(others[0]))
+    options, loose_words = parser.parse_known_args(words)
+    if loose_words and not (options.config or options.ckpt_path):
+        parser.error(LOOSE_OPTION.format(loose_words[0]))
 
 
 def _import_function(path: str) -> Callable[..., Any]:

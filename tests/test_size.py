@@ -5,41 +5,41 @@ from collections import Counter
 from pathlib import Path
 
 LINE_BUDGETS = {
-    "rlcredit": 204,  # `__init__` and `__main__`
-    "rlcredit/base": 1096,  # files, exit statuses, messages, the style of pictures
+    "rlcredit": 217,  # `__init__` and `__main__`
+    "rlcredit/base": 1098,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1376,  # the stacks in other trainers
-    "rlcredit/campaign": 3604,  # declared sets of runs, started and resumed
-    "rlcredit/cards": 4092,  # report cards of operators
-    "rlcredit/cli": 3801,  # the command line
-    "rlcredit/config": 2345,  # what people write, read and checked
-    "rlcredit/credit": 2910,  # the rollout, the operator, the checks of a stack
+    "rlcredit/campaign": 3643,  # declared sets of runs, started and resumed
+    "rlcredit/cards": 4097,  # report cards of operators
+    "rlcredit/cli": 3849,  # the command line
+    "rlcredit/config": 2385,  # what people write, read and checked
+    "rlcredit/credit": 2914,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
     "rlcredit/episodes": 1365,  # environments that answer a policy turn by turn
     "rlcredit/evaluation": 1745,  # policies compared on held-out questions
     "rlcredit/formulas": 2871,  # pure formulas on tensors
     "rlcredit/losses": 1086,  # credit and ratios to a scalar
     "rlcredit/oracle": 1024,  # the policy's own estimate of a prefix's value
-    "rlcredit/outputs": 995,  # files that a run leaves
-    "rlcredit/pages": 691,  # tables, formats and layout of pages
+    "rlcredit/outputs": 997,  # files that a run leaves
+    "rlcredit/pages": 701,  # tables, formats and layout of pages
     "rlcredit/policy": 3010,  # the language model and its adapter
     "rlcredit/preflight": 1491,  # checks before weights are read
-    "rlcredit/record": 1427,  # the record of a run, and MLflow
-    "rlcredit/report": 2124,  # reports of campaigns
+    "rlcredit/record": 1433,  # the record of a run, and MLflow
+    "rlcredit/report": 2153,  # reports of campaigns
     "rlcredit/run_folder": 445,  # the folder of a run
     "rlcredit/statistics": 1573,  # statistics on plain numbers
     "rlcredit/supervision": 871,  # what watches a run
-    "rlcredit/tasks": 3210,  # questions and answers
+    "rlcredit/tasks": 3212,  # questions and answers
     "rlcredit/training": 3812,  # the training step
     "rlcredit/verification": 6754,  # judges of answers, in processes of their own
-    "callbacks": 6351,  # operators and probes
+    "callbacks": 6352,  # operators and probes
     "scripts": 2898,  # what developers of rlcredit run
-    "tests": 1052,  # fixtures and helpers that several folders share
+    "tests": 1080,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
     "tests/behaviour": 2582,  # whole runs
     "tests/callbacks": 6193,  # one file for each operator and probe
     "tests/contracts": 3274,  # what holds for all operators, names, pages
     "tests/docs": 493,  # commands and sentences of the pages
-    "tests/rlcredit": 34061,  # mirror of `rlcredit`
+    "tests/rlcredit": 34134,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
@@ -47,7 +47,7 @@ LINE_BUDGETS = {
 FILE_BUDGET = 562
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 60064
+WORD_BUDGET = 60677
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]

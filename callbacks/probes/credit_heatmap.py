@@ -8,7 +8,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from rlcredit.credit.heatmap import credit_heatmap
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.record.artifacts import is_picture_due, name_run, publish_text
+from rlcredit.record.artifacts import is_picture_due, label_run_folder, publish_text
 
 
 class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs rewards step tokens"):
@@ -45,7 +45,7 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
         """Draw the page of this step."""
         if not is_picture_due(trainer, batch, self.every_n_steps):
             return
-        page = self.render_html(batch, name_run(trainer))
+        page = self.render_html(batch, label_run_folder(trainer))
         publish_text(trainer, f"heatmap/{self.label}_step_{batch.step:06d}.html", page)
 
     def render_html(self, rollout: Rollout, run: str = "") -> str:

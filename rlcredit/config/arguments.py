@@ -101,9 +101,9 @@ class CommandParser(argparse.ArgumentParser):
             self._refuse_word(extras[0], None)
         return result
 
-    def _refuse_word(self, word: str, meant: str | None) -> NoReturn:
+    def _refuse_word(self, word: str, suggestion: str | None) -> NoReturn:
         kind = "option" if word.startswith("-") else "argument"
-        advice = f"Did you mean `{meant}`?" if meant else f"`{self.prog} --help` lists those that there are."
+        advice = f"Did you mean `{suggestion}`?" if suggestion else f"`{self.prog} --help` lists those that there are."
         self.error(f"{shorten_name(word)}: no such {kind}. {advice}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -115,8 +115,8 @@ class CommandParser(argparse.ArgumentParser):
             is_known = (
                 not option.startswith("--") or option in self.options or option[2:] in CONFIG_KEYS or "." in option
             )
-            if meant := None if is_known else self.find_meant_option(option):
-                self._refuse_word(option, meant)
+            if suggestion := None if is_known else self.find_meant_option(option):
+                self._refuse_word(option, suggestion)
         return super().parse_known_args(args, namespace)
 
     def find_meant_option(self, option: str) -> str | None:

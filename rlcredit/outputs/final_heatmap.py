@@ -9,7 +9,7 @@ from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.catalogue import load_operator
 from rlcredit.credit.heatmap import credit_heatmap
 from rlcredit.credit.rollout import Rollout
-from rlcredit.record.artifacts import find_run_folder, is_last_step, name_run, publish_text
+from rlcredit.record.artifacts import find_run_folder, is_last_step, label_run_folder, publish_text
 
 HEATMAP_COMPLETIONS = 8
 """Completions on the page; with the shipped policies it takes some 60 kB."""
@@ -33,4 +33,6 @@ class FinalHeatmap(Callback):
             return
         folder = find_run_folder(trainer)
         name = folder.heatmap_file(batch.step).relative_to(folder.path).as_posix()
-        publish_text(trainer, name, credit_heatmap(batch, completions=HEATMAP_COMPLETIONS, run=name_run(trainer)))
+        publish_text(
+            trainer, name, credit_heatmap(batch, completions=HEATMAP_COMPLETIONS, run=label_run_folder(trainer))
+        )

@@ -23,7 +23,7 @@ def find_run_folder(trainer: Trainer) -> RunFolder:
     return RunFolder(trainer.default_root_dir)
 
 
-def name_run(trainer: Trainer) -> str:
+def label_run_folder(trainer: Trainer) -> str:
     """Return the name of a run: that of its folder, behind its condition in a campaign."""
     path = find_run_folder(trainer).path.resolve()
     return f"{path.parent.name}, {path.name}" if path.name.startswith("seed") else path.name
