@@ -10,7 +10,7 @@ LINE_BUDGETS = {
     "rlcredit/bridge": 1376,  # the stacks in other trainers
     "rlcredit/campaign": 3643,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4097,  # report cards of operators
-    "rlcredit/cli": 3849,  # the command line
+    "rlcredit/cli": 3855,  # the command line
     "rlcredit/config": 2385,  # what people write, read and checked
     "rlcredit/credit": 2914,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 6193,  # one file for each operator and probe
     "tests/contracts": 3274,  # what holds for all operators, names, pages
     "tests/docs": 493,  # commands and sentences of the pages
-    "tests/rlcredit": 34134,  # mirror of `rlcredit`
+    "tests/rlcredit": 34151,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
@@ -47,7 +47,7 @@ LINE_BUDGETS = {
 FILE_BUDGET = 562
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 60677
+WORD_BUDGET = 60666
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]

@@ -1,8 +1,10 @@
 """``rlcredit export``: the trained policy as a plain model that transformers reads, or its adapter alone."""
 
 import argparse
+import json
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -12,6 +14,8 @@ from rlcredit.base.messages import print_message
 from rlcredit.cli.command_options import make_export_parser
 from rlcredit.cli.policy_arguments import NamedPolicy, load_named_policy, run_or_refuse
 from rlcredit.cli.quiet_libraries import silence_libraries
+from rlcredit.config import strict_yaml
+from rlcredit.outputs.adapter import CARD_PARAMETERS
 from rlcredit.policy.export import MergedWeights, export_policy
 
 
@@ -53,15 +57,17 @@ def _make_generation_settings(choice: NamedPolicy) -> dict[str, float | bool]:
 
 
 def _describe_origin(choice: NamedPolicy, command: str) -> dict[str, str]:
-    task, facts = choice.task, {"command": f"`{command}`"}
-    if task is None:
-        return facts
-    origin_facts = {
-        "steps": choice.step,
-        "task": type(task).__name__,
-        "temperature": f"{choice.sampling.temperature:g}",
-    }
-    return {**{name: str(value) for name, value in origin_facts.items() if value is not None}, **facts}
+    """Return what the card says: condition, seed and parameters as far as the run has left them, and the command."""
+    facts: dict[str, Any] = {}
+    if choice.task is not None:
+        facts = {"task": type(choice.task).__name__, "temperature": f"{choice.sampling.temperature:g}"}
+    if choice.run is not None and choice.run.parameters.is_file():
+        config = strict_yaml.read_yaml(choice.run.config)
+        parameters = json.loads(choice.run.parameters.read_text(encoding="utf-8"))
+        facts = {"condition": config.get("condition"), "seed": config.get("seed_everything")}
+        facts |= {name: parameters.get(name) for name in CARD_PARAMETERS}
+    facts |= {"steps": choice.step, "command": f"`{command}`"}
+    return {name: str(value) for name, value in facts.items() if value is not None}
 
 
 def _warn_of_rounding(choice: NamedPolicy, dtype: str) -> None:

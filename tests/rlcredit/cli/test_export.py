@@ -1,3 +1,4 @@
+import json
 import sys
 
 import pytest
@@ -31,6 +32,22 @@ def test_a_run_becomes_a_plain_model(policy, tmp_path, capsys):
         "| command | `rlcredit export --ckpt_path=run --out=plain` |",
     ):
         assert row in card
+
+
+def test_the_card_names_what_the_run_has_left_of_itself(tmp_path):
+    (tmp_path / "run" / "parameters.json").write_text(json.dumps({"stack": "GRPO", "optimizer": "AdamW(lr=0.001)"}))
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(f"seed_everything: 3{config.read_text()}")
+    assert run_export_command(["--ckpt_path=run", "--out=plain"]) == 0
+    card = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8")
+    rows = (
+        "| condition | grpo |",
+        "| seed | 3 |",
+        "| stack | GRPO |",
+        "| optimizer | AdamW(lr=0.001) |",
+        "| steps | 4 |",
+    )
+    assert [row for row in rows if row not in card] == []
 
 
 def test_its_adapter_alone_is_what_peft_reads(policy, tmp_path):
