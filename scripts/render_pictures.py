@@ -88,8 +88,8 @@ PICTURE_RECIPES = {
     ),
     "card": Picture([["card", "GTPO", "--budget", "batch"]], "cards/GTPO-batch/card.html", 1100, 1250),
     "report": Picture(
-        [["report", "campaigns/equal_tokens_long_chains"]],
-        "campaigns/equal_tokens_long_chains/report/report.html",
+        [["report", "campaigns/turns_running_sum"]],
+        "campaigns/turns_running_sum/report/report.html",
         1160,
         1395,
     ),
