@@ -22,7 +22,7 @@ def test_a_trainer_of_a_script_records_a_run_and_prints_nothing_but_results(tmp_
     run = read_run(tmp_path)
     assert list(run.metrics.index) == [0, 1, 2]
     assert list(run.held_out["step"].unique()) == [0, 2]
-    assert run.stack == ["GRPO", "GTPO(beta=0.5)"]
+    assert run.stack == ["GRPO(normalize_std=False)", "GTPO(beta=0.5)"]
     assert run.parameters["prompts_per_step"] == "2"
     assert "GTPO" in (tmp_path / "heatmap" / "step_000001.html").read_text(encoding="utf-8")
     rows = json.loads((tmp_path / "completions" / "step_000000.json").read_text())
