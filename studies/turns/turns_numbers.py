@@ -1,6 +1,6 @@
 """Numbers of the study of credit between turns; a table whose results are missing says so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,13 @@ from studies.turns.declare_turns import (
 
 DENSITIES = {"1": 1.0, "4th": 0.25, "16th": 0.0625}
 """Share of turns that matter in corridors, by the ends of their names."""
+
+EXACT = "true credit, its error taken off"
+GROWTH_ASKED = (EXACT, "GiGPO", "StateValues", "TurnReturns, gamma 0.95", "GAE, turns")
+"""Credit whose gain has a slope."""
+
+THEORY_SLOPE = -0.5
+"""Slope of the theory."""
 
 Z_95 = 1.96
 """Standard errors from the mean to an end of an interval of 95 %."""
@@ -96,18 +103,56 @@ def fit_slope(gains: Mapping[float, Estimate]) -> Estimate:
     return Estimate(round(float(slope), 12), float(slope - Z_95 * error), float(slope + Z_95 * error))
 
 
-def tabulate_slopes(rows: Rows) -> str:
-    """Return the slope of the gain of every credit but the flat one, whose gain is one; a column for each corridor."""
+def fit_slopes(rows: Rows) -> dict[str, dict[str, Estimate]]:
+    """Return the slope of the gain of every credit but the flat one, whose gain is one, by credit and corridor."""
     gains: dict[str, dict[str, dict[float, Estimate]]] = {}
     for row in rows:
         kind, _, density = row["game"].partition("_")
         if row["quantity"] == "gain" and density in DENSITIES and row["credit"] != "flat":
             points = gains.setdefault(row["credit"], {"corridor": {}, "hidden": {}})[kind]
             points[DENSITIES[density]] = read_estimate(row)
-    lines = [
-        [credit, *(format_cell(fit_slope(points)) for points in kinds.values())] for credit, kinds in gains.items()
-    ]
+    return {credit: {kind: fit_slope(points) for kind, points in kinds.items()} for credit, kinds in gains.items()}
+
+
+def tabulate_slopes(rows: Rows) -> str:
+    """Return the table of slopes, with a column for each corridor."""
+    lines = [[credit, *map(format_cell, kinds.values())] for credit, kinds in fit_slopes(rows).items()]
     return Table(["credit", "marked", "hidden"], lines).to_markdown()
+
+
+def select_estimates(rows: Rows, credit: str, quantity: str, games: Iterable[str]) -> list[Estimate]:
+    """Return a quantity of a credit in some games."""
+    found = {row["game"]: read_estimate(row) for row in rows if (row["credit"], row["quantity"]) == (credit, quantity)}
+    return [found[game] for game in games]
+
+
+def collect_density_numbers(name: str) -> dict[str, Any]:
+    """Return what the page says of signal-to-noise and agreement.
+
+    Raises:
+        ValueError: the results no longer carry a sentence of the page.
+
+    """
+    rows = read_results(name)
+    slopes = fit_slopes(rows)
+    growing = [one for credit in GROWTH_ASKED for one in slopes[credit].values() if np.isfinite(one.mean)]
+    require_claim(
+        all(one.low <= 0 <= one.high and one.low > THEORY_SLOPE for one in growing), "no gain grows as rho falls"
+    )
+    agreements = {
+        arm: [one.mean for one in select_estimates(rows, credit, "agreement_within", GAMES)]
+        for arm, credit in {"state_values": "StateValues", "gae": "GAE, turns"}.items()
+    }
+    corridors = [game for game in GAMES if game.startswith("corridor")]
+    unsure = select_estimates(rows, "UncertainTurns", "agreement_within", corridors)
+    require_claim(min(map(min, agreements.values())) > 0, "StateValues and GAE agree with true credit in every game")
+    require_claim(all(one.high < 0 for one in unsure), "UncertainTurns disagrees with true credit in corridors")
+    return {
+        "true_slopes": slopes[EXACT],
+        "true_gains": [one.mean for one in select_estimates(rows, EXACT, "gain", ALL_GAMES)],
+        "agreements": agreements,
+        "unsure": [one.mean for one in unsure],
+    }
 
 
 def render_density(name: str) -> dict[str, str]:
@@ -209,6 +254,7 @@ def collect_numbers() -> dict[str, Any]:
         "rate_runs": len(GAMES) * len(ARMS) * len(RATES) * len(RATE_SEEDS),
         "main_runs": len(GAMES) * len(ARMS) * len(MAIN_SEEDS),
         "declared": render_density("density"),
+        "density": collect_density_numbers("density"),
         "leads": {
             campaign: render_if_run(f"{campaign}/comparisons", lambda name=campaign: render_lead_table(name))
             for campaign in mains.values()
