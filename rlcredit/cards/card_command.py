@@ -96,9 +96,9 @@ def _refuse_unfit_options(options: argparse.Namespace) -> None:
     for name in unfit:
         if vars(options)[name] not in (None, False):
             reason = (
-                "says what is sampled and trained, and a batch from a file is neither. Leave it out beside --rollout."
+                "does not go with a batch from a file. Leave it out beside --rollout."
                 if options.rollout is not None
-                else "is for a batch from a file. Name that with --rollout, or a test policy with --organism."
+                else "is for a batch from a file. Name that with --rollout, or use --organism instead."
             )
             raise ValueError(f"--{name}: {reason}")
     if options.temperature is not None and not (options.model or options.adapter):

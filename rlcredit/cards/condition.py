@@ -319,7 +319,8 @@ def _resolve_python_file(text: str, path: Path, class_name: str) -> CardConditio
     if len(matches) != 1:
         names = ", ".join(cls.__name__ for cls in classes) or "none"
         subject = f"one operator called {class_name}" if class_name else "one operator, a subclass of CreditOperator"
-        raise ValueError(f"{shorten_name(path)}: expected {subject}, found {names}. Say {path.name}:Name.")
+        advice = f"Say {path.name}:Name." if classes else "Define one: `rlcredit new operator FILE` shows how."
+        raise ValueError(f"{shorten_name(path)}: expected {subject}, found {names}. {advice}")
     condition = _wrap_lone_operator(matches[0], text, f"{path.stem}.{matches[0].__name__}", {})
     for name, file in condition.modules.items():
         copy_path = path.parent / build_module_path(name, file)

@@ -152,8 +152,8 @@ def list_stack_warnings(batch: CreditedBatch) -> list[str]:
     ]
     if readers and not count_turns(batch.rollout.turn).gt(1).any():
         warnings.append(
-            f"Every completion of this batch is one turn, and {' and '.join(readers)} would tell turns apart: episodes "
-            "of several are where it differs. Name a task with an environment by --organism."
+            f"{' and '.join(readers)} would tell turns apart, but every completion of this batch is one turn. Use "
+            "episodes of several turns."
         )
     return [*warnings, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
 

@@ -179,7 +179,9 @@ class FileCards:
             f"token {largest}, and {policy.path} has {vocabulary_size}": largest >= vocabulary_size,
         }
         if fault := next((name for name, is_fault in faults.items() if is_fault), None):
-            raise ValueError(f"{shorten_name(self.file.name)} holds {fault}. Leave --model out.")
+            raise ValueError(
+                f"{shorten_name(self.file.name)} holds {fault}. Leave out --model, --adapter and --temperature."
+            )
         module, trainer = self._make_module(policy)
         tensors = (facts.prompt_ids, facts.completion_ids, facts.mask)
         scores = module.scorer.score_without_graph(*tensors, self.temperature, trainer.precision_plugin.forward_context)

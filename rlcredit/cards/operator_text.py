@@ -103,9 +103,13 @@ def _list_docstrings(cls: type) -> Iterator[str | None]:
 
 
 def _list_paragraphs(docstring: str) -> list[str]:
-    """Return the paragraphs of a docstring without its sections and formulas."""
+    """Return the paragraphs of a docstring without its sections and formulas; dots stand where a formula begins one."""
     text = FORMULA_PATTERN.sub("", SECTION_PATTERN.split(docstring)[0])
-    return [" ".join(_plain_text(part).split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+    parts = filter(None, map(str.strip, re.split(r"\n\s*\n", text)))
+    return [
+        ("\N{HORIZONTAL ELLIPSIS} " if part[0].islower() else "") + " ".join(_plain_text(part).split())
+        for part in parts
+    ]
 
 
 def _plain_text(text: str) -> str:

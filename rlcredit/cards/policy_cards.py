@@ -12,7 +12,7 @@ from rlcredit.campaign.run_process import prepare_forks
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.builder import build_card
 from rlcredit.cards.cache_key import CARD_MODULE, fingerprint_configs, hash_json_content
-from rlcredit.cards.card import BASELINE_VERDICT, UNTRAINED_VERDICT, Card, name_card_folder
+from rlcredit.cards.card import BASELINE_VERDICT, CARD_REPAIR, UNTRAINED_VERDICT, Card, name_card_folder
 from rlcredit.cards.card_batch import MEASUREMENT_PARTS, CardBatch, measure_card_batch
 from rlcredit.cards.card_policies import CardPolicy
 from rlcredit.cards.comparability import list_unequal_settings, read_learning_rate
@@ -62,7 +62,7 @@ class PolicyCards:
             try:
                 return replace(Card.read(file), origins=(candidate.origin, self.organism.origin, self.baseline.origin))
             except ValueError as error:
-                print_message(f"warning: {error} It is made anew now.")
+                print_message(f"warning: {str(error).removesuffix(CARD_REPAIR)}It is made anew now.")
         card = self._measure_card(candidate)
         for condition in (candidate, self.baseline):
             condition.refuse_edits()

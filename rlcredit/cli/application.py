@@ -132,7 +132,7 @@ class CreditCLI(OpenCLI):
             "--unsafe_scorers",
             type=bool,
             default=False,
-            help="Judge answers by scorers that evaluate them also where the system cannot lock a process in.",
+            help="Use scorers that evaluate answers even where no sandbox can hold them.",
         )
         parser.add_lightning_class_args(Checkpoints, "checkpoint")
         parser.add_lightning_class_args(CompletionTable, "completions")
@@ -238,8 +238,7 @@ class CreditCLI(OpenCLI):
         )  # some want larger groups
         if not isinstance(settings["val_check_interval"] or 1.0, int) or settings["val_check_interval"] < 1:
             raise ValueError(
-                f"trainer.val_check_interval: expected a number of steps, got {settings['val_check_interval']}. "
-                "Say 20, or null for no evaluation."
+                f"trainer.val_check_interval: expected a number of steps, got {settings['val_check_interval']}. Say 20."
             )
         if self.subcommand != "explain":
             self.datamodule.setup(str(self.subcommand))

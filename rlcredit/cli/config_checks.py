@@ -32,7 +32,7 @@ def refuse_unusable_groups(values: Mapping[str, Any]) -> None:
     for key in _SETTING_GROUPS:
         if not isinstance(values.get(key, {}), (dict, str)):
             if values[key] is None:
-                raise ValueError(f"{key}: is empty. Indent what belongs to it, or remove it. {_REPAIRS[key]}")
+                raise ValueError(f"{key}: is empty. Indent what belongs to it, or remove it.")
             raise ValueError(
                 f"{key}: expected a mapping of settings, got {_describe_value(values[key])}. {_REPAIRS[key]}"
             )

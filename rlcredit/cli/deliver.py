@@ -100,13 +100,13 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
         )
     else:
         raise ValueError(
-            f"only the folder names the tracker {destination.tracking_uri}. To deliver there: "
-            f"{destination.delivery_command(run.path)}; or name another, there or in {URI_VARIABLE}."
+            f"tracker {destination.tracking_uri} is named by this folder alone. Confirm it: "
+            f"{destination.delivery_command(run.path)}; or name another with --mlflow."
         )
     assert MLflowDestination(address, "", "", {}).address
     if destination.artifact_location and not options.artifact_location:
         raise ValueError(
-            f"only the folder says that files of a new experiment go to {destination.artifact_location}. To let them: "
+            f"{destination.artifact_location} for files of a new experiment is named by this folder alone. Confirm it: "
             f"--artifact_location {shlex.quote(destination.artifact_location)}; or name another place."
         )
     target = destination.redirect(address, options.experiment or destination.experiment_name)

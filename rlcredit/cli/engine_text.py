@@ -38,7 +38,6 @@ def build_engine(text: str) -> Engine:
         *names, last_name = (cls.__name__ for cls in _SHIPPED_ENGINES)
         cause = " ".join(str(find_root_cause(error)).split())
         raise ValueError(
-            f"--engine: {text!r} is no engine. Name {', '.join(names)} or {last_name}, or a class of your own. {cause}"[
-                :200
-            ]
+            f"--engine: {text!r:.40} makes no engine ({cause:.50}). Name {', '.join(names)} or {last_name}, or a class "
+            "of your own."
         ) from None

@@ -74,11 +74,13 @@ def _warn_of_rounding(choice: NamedPolicy, dtype: str) -> None:
     if dtype != "float32":
         share = MergedWeights(choice.policy).rounding_error_share(getattr(torch, dtype))
         print_message(
-            f"warning: rounding to {dtype} changes the weights by {share:.1%} of what training did; another policy."
+            f"warning: rounding to {dtype} changes the weights by {share:.1%} of what training did. Leave out "
+            "--dtype to keep them exact."
         )
     policy = choice.policy
     if policy.dtype != "float32" or policy.quantization:
         weights = f"{policy.quantization} weights, computed in {policy.dtype}" if policy.quantization else policy.dtype
         print_message(
-            f"The policy was trained with {weights}; what is written is the same weights, exact, with another rounding."
+            f"The policy was trained with {weights}; the export holds its merged weights in {dtype}, so that "
+            "log-probabilities may differ."
         )

@@ -121,7 +121,10 @@ def summarise_completions(answers: Sequence[Completion], questions: int) -> Iter
         turns = sum(len(completion.turns) for completion in answers) / len(answers)
         yield f"mean reward {reward:.3g}, {turns:.1f} turns an episode"
     if right == 0:
-        yield "Nothing is solved: without a right completion there is no credit. Ask easier questions, or otherwise."
+        yield (
+            "Nothing is solved: without a right completion there is no credit. Ask easier questions, or change "
+            "data.init_args.instruction."
+        )
     if right == 1:
         yield "All is solved: where every completion is right there is no credit. Ask harder questions."
     if truncated_share >= _REMEDY_SHARE:

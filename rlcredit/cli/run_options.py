@@ -130,7 +130,7 @@ def _add_run_options(parser: CommandParser) -> argparse._ArgumentGroup:
     run.add_argument(
         "--unsafe_scorers",
         metavar="true|false",
-        help="scorers that evaluate answers also where the system cannot lock a process in (default: false)",
+        help="use scorers that evaluate answers even where no sandbox can hold them (default: false)",
     )
     run.add_argument("--print_config", action="store_true", help="print the merged configuration, and stop")
     return run

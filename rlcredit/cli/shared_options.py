@@ -92,7 +92,7 @@ def parse_temperature(text: str) -> float:
     except ValueError:
         value = float("nan")
     if not 0 < value < float("inf"):
-        repair = " A completion that is not sampled is had by `rlcredit evaluate --greedy`." if value == 0 else ""
+        repair = " For the likeliest token each time, use `rlcredit evaluate --greedy`." if value == 0 else ""
         raise argparse.ArgumentTypeError(f"expected a number above 0, got {text[:40]!r}.{repair}")
     return value
 

@@ -28,15 +28,16 @@ def validate_folder_name(key: str, value: Any) -> str:
     Example:
         >>> validate_folder_name("condition", "grpo_sepa-2.1")
         'grpo_sepa-2.1'
-        >>> validate_folder_name("condition", "../elsewhere")
+        >>> validate_folder_name("condition", "../elsewhere")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ValueError: condition: '../elsewhere' names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front.
+        ValueError: condition: '../elsewhere' cannot name a folder. Write ...
 
     """
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         quotation = repr(value) if len(repr(value)) <= _MAX_NAME_LENGTH else f"{repr(value)[:_MAX_NAME_LENGTH]} .."
         raise ValueError(
-            f"{key}: {quotation} names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front."
+            f"{key}: {quotation} cannot name a folder. Write letters, digits, `.`, `_` and `-`, a letter or digit "
+            "first."
         )
     if len(value) > _MAX_NAME_LENGTH:
         raise ValueError(

@@ -30,7 +30,7 @@ def describe_exception(error: BaseException) -> str:
     if UNORDERED_MARK in message:
         operation, location = message.partition(UNORDERED_MARK)[0], f" ({place})" if place else ""
         return (
-            f"{operation} has no fixed order{location}, and a run repeats bit for bit. Do without it, or give that up: "
+            f"{operation} is not deterministic{location}, and a run must repeat bit for bit. Replace it, or set "
             "--trainer.deterministic warn"
         )
     return f"{type(error).__name__}{f': {message}' if message else ''}{f' ({place})' if place else ''}"

@@ -8,7 +8,8 @@ _AS_USER = re.compile(r"(?<=://)([^\s/?#@:\[]*):(?!\d{1,5}(?:[/?#\s]|$))\S+@")
 _AS_QUERY = re.compile(r"(?i)([?&;][\w.-]*(?:password|passwd|pwd|passphrase|secret|token|api_?key)=)[^&;\s'\"]+")
 
 PASSWORD_REPAIR = (
-    "holds a password, which files, logs and MLflow would show. Put it into MLFLOW_TRACKING_URI, and say --mlflow env."
+    "holds a password, which files, logs and MLflow would show. Remove it, or set MLFLOW_TRACKING_URI and --mlflow env "
+    "(tracking_uri: null)."
 )
 
 

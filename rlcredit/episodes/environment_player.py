@@ -31,7 +31,7 @@ def make_player(content: bytes, folder: str) -> Callable[..., Iterator[tuple[int
     sys.path.append(folder)
     environment, example = pickle.loads(content)
     if inspect.iscoroutinefunction(environment.step):
-        raise TypeError("its step is asynchronous, and a locked process can wait for nothing. Set `locked = False`")
+        raise TypeError("its step is asynchronous, and a locked process cannot wait")
 
     def play(example: Any, actions: Sequence[str]) -> Iterator[tuple[int, Reply]]:
         yield 0, play_episode(environment.copy(), example, actions)

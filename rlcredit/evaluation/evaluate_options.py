@@ -39,7 +39,7 @@ def make_evaluation_parser() -> CommandParser:
     questions.add_argument(
         "--unsafe_scorers",
         action="store_true",
-        help="scorers that evaluate answers also where the system cannot lock a process in",
+        help="use scorers that evaluate answers even where no sandbox can hold them",
     )
     _add_evaluated_policies(parser)
     _add_drawing_options(parser)

@@ -187,9 +187,7 @@ def _match_lora_targets(
                 repair,
             )
         raise LoRATargetError(
-            f"{lora.targets!r} names {misfits[0]}. Only linear layers between the embeddings can learn: the weights of "
-            "both embeddings are read where they lie, and an adapter on one would act in no log-probability.",
-            repair,
+            f"{lora.targets!r} names {misfits[0]}. Only linear layers between the embeddings can learn.", repair
         )
     if isinstance(lora.targets, list):
         for target in lora.targets:

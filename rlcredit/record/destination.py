@@ -75,7 +75,10 @@ class MLflowDestination:
         """
         address = self.tracking_uri or os.environ.get(URI_VARIABLE)
         if not address:
-            raise ValueError("trainer.logger: tracking_uri is null, and there is no MLFLOW_TRACKING_URI. Set one.")
+            raise ValueError(
+                f"{URI_VARIABLE} is not set, and the tracker is to be read from it (--mlflow env, tracking_uri: null). "
+                "Set it, or name a tracker."
+            )
         return address
 
     @property

@@ -33,11 +33,14 @@ class Journal:
         size = os.fstat(self._file).st_size
         if length is not None and length > size:
             raise ValueError(
-                f"{path} holds {size} bytes of the {length} that the checkpoint has seen. Continue with the run folder "
-                "that the checkpoint lies in, or begin anew without --ckpt_path."
+                f"{path} holds {size} bytes of the {length} that the checkpoint has seen. Restore the file, or begin "
+                "anew with --replace instead of --ckpt_path."
             )
         if length and os.pread(self._file, 1, length - 1) != b"\n":
-            raise ValueError(f"{path} is not the record that the checkpoint has seen. Begin anew without --ckpt_path.")
+            raise ValueError(
+                f"{path} is not the record that the checkpoint has seen. Restore the file, or begin anew with "
+                "--replace instead of --ckpt_path."
+            )
         self.length = _find_whole_length(path) if length is None else length
         self._waiting: list[bytes] = []
         os.ftruncate(self._file, self.length)

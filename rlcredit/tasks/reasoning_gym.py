@@ -279,8 +279,8 @@ class ReasoningGym(Task):
         if faults:
             warning = write_reference_warning(faults, len(sample), answer_format, self.locate_example)
             rank_zero_only(print_message)(
-                f"{warning} So says the scorer of {self.name}, of the first {len(sample)}; a completion may be right "
-                "where it wants a solution and has none to show."
+                f"{warning} The scorer of {self.name} decides; where the data set holds no reference, a completion may "
+                "still be right."
             )
 
     def _is_right_by_itself(self, example: Example) -> bool:

@@ -173,9 +173,9 @@ class Records(Task):
                 training, held_out = hold_out_smallest_hashes(training)
                 number = len(held_out[: self.validation_size])
                 print_message(
-                    f"{self._training_source}: none of its questions is in the tenth that a hash of the text holds "
-                    f"out; held out {'is' if number == 1 else 'are'} {number} of {len(questions)}, which more "
-                    "questions may change. Name a file of held-out questions in data.init_args.validation."
+                    f"{self._training_source}: too few questions to hold out a tenth by the hash of their text. "
+                    f"{number} of {len(questions)} {'is' if number == 1 else 'are'} held out, and more questions may "
+                    "change which. Name a file of held-out questions in data.init_args.validation."
                 )
         else:
             held_out = self._read_source(self._held_out_source)
@@ -300,13 +300,16 @@ class Records(Task):
 
         template, asked_by = split_instruction(self.instruction, is_column)
         if self.asked_by not in (None, asked_by):
-            raise ValueError(f"{location}: data.instruction names columns of the other questions that this file lacks.")
+            raise ValueError(
+                f"{location}: data.instruction names a column that only one of the training and the held-out questions "
+                "has. Give both the same columns."
+            )
         self.asked_by = asked_by
         columns = frozenset(filter(is_column, find_braced_names(template))) - {"question"}
         if not columns and QUESTION_FIELD not in self.instruction:
             raise ValueError(
-                f"{location}: data.instruction names no column but in {self.instruction!r:.80}; "
-                f"found {list_columns(record)}."
+                f"{location}: data.instruction names neither {{question}} nor a column beside the answer's: "
+                f"{self.instruction!r:.80}. Name one of {list_columns(record)}."
             )
         self._warn_of_braces(record, answer, columns)
         kind = (self.list_meaning, self.reference, self.has_decimal_commas)

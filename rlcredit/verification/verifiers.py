@@ -203,5 +203,5 @@ def require_sandbox(judge_name: str, unsafe: bool) -> None:
         raise ValueError(
             f"{judge_name} evaluates answers of the policy, and this system cannot lock the process that does (Linux "
             "with seccomp on x86_64 or aarch64 can). If you trust the policy with your files and secrets, set "
-            "--unsafe_scorers true."
+            "--unsafe_scorers (in fit: --unsafe_scorers true)."
         )

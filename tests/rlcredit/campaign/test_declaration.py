@@ -94,7 +94,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
         ),
         (
             {"conditions": {"../grpo": "configs/tiny.yaml"}},
-            "conditions: '../grpo' names a folder. Write letters, digits,",
+            "conditions: '../grpo' cannot name a folder. Write letters, digits,",
         ),
         ({"seeds": [0, 1, 0]}, "seeds: 0 occurs twice, and one run must not count twice. Remove one."),
         ({"seeds": 3}, "seeds: expected a list of numbers from 0 to 4294967295, got 3."),

@@ -178,7 +178,7 @@ def test_a_text_of_a_card_is_no_html_in_markdown(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"name": "../../elsewhere"}, "names a folder"),
+        ({"name": "../../elsewhere"}, "cannot name a folder"),
         ({"budget": "endless"}, "budget is 'endless', not 'batch', 'quick', 'standard', 'full' or 'rollout'"),
         ({"origins": ["a"]}, "origins[1] is missing"),
         ({"sections": {"batch": [{"name": "a"}]}}, "sections.batch[0].title is missing"),

@@ -188,7 +188,7 @@ def test_a_helper_that_is_another_file_is_refused(own, tmp_path, monkeypatch):
 
 def test_a_condition_that_is_called_as_a_folder_is_refused(tmp_path):
     (tmp_path / "mine.yaml").write_text("condition: ../../escaped\ntrainer: {callbacks: [GRPO]}\n")
-    with pytest.raises(ValueError, match=r"mine\.yaml: condition: '\.\./\.\./escaped' names a folder"):
+    with pytest.raises(ValueError, match=r"mine\.yaml: condition: '\.\./\.\./escaped' cannot name a folder"):
         resolve_card_condition(str(tmp_path / "mine.yaml"))
 
 

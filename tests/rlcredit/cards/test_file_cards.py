@@ -174,10 +174,10 @@ def test_with_the_policy_that_sampled_it_the_batch_has_a_gradient(run, tmp_path)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--budget", "quick"], "--budget: says what is sampled and trained, and a batch from a file is neither."),
-        (["--slots", "2"], "--slots: says what is sampled"),
-        (["--organism", "decoy"], "--organism: says what is sampled"),
-        (["--shipped"], "--shipped: says what is sampled"),
+        (["--budget", "quick"], "--budget: does not go with a batch from a file."),
+        (["--slots", "2"], "--slots: does not go with a batch from a file"),
+        (["--organism", "decoy"], "--organism: does not go with a batch from a file"),
+        (["--shipped"], "--shipped: does not go with a batch from a file"),
         (["--temperature", "1"], "--temperature: is that of the policy's log-probabilities."),
         (["--model", "tiny"], "batch.safetensors holds no prompts. Leave --model out."),
     ],

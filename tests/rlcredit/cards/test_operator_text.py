@@ -2,7 +2,7 @@
 
 import pytest
 
-from callbacks import GRPO, GTPO, HICRA
+from callbacks import GRPO, GTPO, HICRA, MTGRPO
 from rlcredit.cards.condition import resolve_card_condition
 from rlcredit.cards.operator_text import (
     ArgumentText,
@@ -29,6 +29,8 @@ def test_formula_arguments_and_source_are_those_of_the_file():
     assert text.arguments == [ArgumentText("beta", "0.2", meaning)]
     assert "Multiply the advantages by gtpo_weights." in text.prose
     assert "class GTPO(CreditOperator" in text.source
+    continued = [paragraph for paragraph in describe_operator(MTGRPO()).prose if "with the outcome" in paragraph]
+    assert continued[0].startswith("\N{HORIZONTAL ELLIPSIS} with the outcome")
     assert parse_record(make_record_adapter(OperatorText).dump_json(text).decode(), OperatorText) == text
 
 

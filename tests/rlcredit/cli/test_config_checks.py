@@ -66,9 +66,9 @@ def elsewhere(tmp_path, monkeypatch):
         ("--config=a\0b", "a\\0b: cannot be read (embedded null byte)."),
         (
             "--condition=../../x",
-            "condition: '../../x' names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front.",
+            "condition: '../../x' cannot name a folder. Write letters, digits, `.`, `_` and `-`, a letter",
         ),
-        ("--condition=", "condition: '' names a folder"),
+        ("--condition=", "condition: '' cannot name a folder"),
         ('--config={trainer: "a\\0b"}', "trainer: contains a null byte, which no name or path may. Remove it."),
         ("--config={data: {class_path: {a: 1}, init_args: {x: 1}}}", "data"),
         ("--condition=" + "x" * 300, "names a folder: at most 100 characters, got 300."),
@@ -136,6 +136,6 @@ def test_a_password_is_refused_and_not_printed(capsys, tmp_path, key):
             run_lightning_command(["fit", f"--config={TINY}", argument])
         captured = capsys.readouterr()
         assert stop.value.code == 2
-        assert "Put it into MLFLOW_TRACKING_URI, and say --mlflow env." in captured.err
+        assert "Remove it, or set MLFLOW_TRACKING_URI and --mlflow env (tracking_uri: null)." in captured.err
         assert "SECRET" not in captured.err + captured.out
     assert [path.name for path in tmp_path.iterdir()] == ["overlay.yaml"]

@@ -49,7 +49,7 @@ def test_an_error_names_the_option_the_value_and_the_repair_in_one_line(words, m
         (
             make_try_parser(),
             ["--temperature=0"],
-            "--temperature: expected a number above 0, got '0'. A completion that",
+            "--temperature: expected a number above 0, got '0'. For the likeliest token each time,",
         ),
         (make_try_parser(), ["--questions=0"], "--questions: expected a number from 1 on, got '0'."),
         (make_try_parser(), ["--completions=0"], "--completions: expected a number from 1 on, got '0'."),

@@ -121,7 +121,7 @@ def test_filters_change_what_is_drawn(evaluate):
         (["--model", "tiny", "--out", "full"], "full holds other files, for instance thesis.tex"),
         (
             ["--model", "tiny", "--engine", "vLLM"],
-            "--engine: 'vLLM' is no engine. Name InProcessEngine, VLLMInProcess or VLLMServer",
+            "--engine: 'vLLM' makes no engine (Expected a dot import path string: vLLM). Name",
         ),
         (["--model", "tiny", "--engine", "VLLMServer", "--top_p", "0.5"], "--top_p: VLLMServer draws from the whole"),
         (["--model", "tiny", "--questons", "3"], "--questons: no such option. Did you mean `--questions`?"),

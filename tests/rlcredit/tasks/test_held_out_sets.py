@@ -99,7 +99,7 @@ def test_noise_is_named_by_the_number_of_the_set():
     ("arguments", "message"),
     [
         ({"held_out": {"other": "othr.yaml"}}, "data.held_out.other: othr.yaml: there is no such file"),
-        ({"held_out": {"a/b": "other.yaml"}}, "data.held_out: 'a/b' names a folder. Write letters"),
+        ({"held_out": {"a/b": "other.yaml"}}, "data.held_out: 'a/b' cannot name a folder. Write letters"),
         ({"validation_size": 0}, "data.validation_size: expected a number from 1 on, got 0"),
         ({"held_out_completions": 0}, "data.held_out_completions: expected a number from 1 on, got 0"),
         ({"held_out_k": 0}, "data.held_out_k: expected a number from 1 on, got 0"),

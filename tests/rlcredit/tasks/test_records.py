@@ -138,7 +138,7 @@ def test_of_a_set_too_small_for_chance_those_with_the_smallest_hash_are_held_out
     order = sorted(every, key=lambda example: zlib.crc32(example.question.encode()))
     assert {example.question for example in task.held_out_set} == {example.question for example in order[:2]}
     assert zlib.crc32(order[0].question.encode()) > 0.1 * 2**32
-    assert "held out are 2 of 20, which more questions may change." in capsys.readouterr().err
+    assert "2 of 20 are held out, and more questions may change which." in capsys.readouterr().err
 
 
 def test_a_worked_solution_states_its_answer(tmp_path):
@@ -442,8 +442,11 @@ def test_columns_stand_beside_the_question_in_turns_and_lists_and_may_be_empty(t
     ("instruction", "message"),
     [
         ("Think hard.", "data.instruction must contain {question}"),
-        ("{Bodi} {Questoin}", "data.instruction names no column but in '{Bodi} {Questoin}'; found ['Answer', 'Body',"),
-        ("{Answer}", "names no column"),
+        (
+            "{Bodi} {Questoin}",
+            "data.instruction names neither {question} nor a column beside the answer's: '{Bodi} {Questoin}'.",
+        ),
+        ("{Answer}", "names neither {question} nor a column"),
     ],
 )
 def test_an_instruction_that_names_no_column_is_refused(tmp_path, instruction, message):

@@ -34,9 +34,13 @@ def test_the_filter_fits_both_machines():
 
 def test_without_a_lock_answers_are_not_evaluated(monkeypatch):
     monkeypatch.setattr(sandbox, "can_lock_process", lambda: False)
-    with pytest.raises(ValueError, match=r"scorer of countdown evaluates .* --unsafe_scorers true"):
+    with pytest.raises(
+        ValueError, match=r"scorer of countdown evaluates .* --unsafe_scorers \(in fit: --unsafe_scorers true\)"
+    ):
         ReasoningGym("countdown", train_size=1, validation_size=1)
-    with pytest.raises(ValueError, match=r"math-verify evaluates .* --unsafe_scorers true"):
+    with pytest.raises(
+        ValueError, match=r"math-verify evaluates .* --unsafe_scorers \(in fit: --unsafe_scorers true\)"
+    ):
         MathVerifier().judge_one(r"\boxed{x+1}", "1+x")
     assert MathVerifier().judge_one(r"\boxed{2}", "2") is Verdict.RIGHT
     ReasoningGym("countdown", train_size=1, validation_size=1, unsafe_scorers=True)
@@ -48,7 +52,9 @@ def test_a_task_that_needs_a_lock_is_refused_before_its_first_answer(monkeypatch
     table = tmp_path / "table.csv"
     table.write_text("question,answer\n1 + 1?,2\n1 + 2?,3\n1 + 3?,4\n1 + 4?,5\n")
     settings = {"path": str(table), "validation_size": 1, "prompts_per_step": 1}
-    with pytest.raises(ValueError, match=r"math-verify.* evaluates .* --unsafe_scorers true"):
+    with pytest.raises(
+        ValueError, match=r"math-verify.* evaluates .* --unsafe_scorers \(in fit: --unsafe_scorers true\)"
+    ):
         Records(**settings).setup()
     Records(**settings, unsafe_scorers=True).setup()
 
