@@ -76,7 +76,7 @@ class Trainer(pl.Trainer):
     def explain(
         self, model: PolicyModule, datamodule: Task, ckpt_path: str | None = None, weights_only: bool | None = None
     ) -> None:
-        """Check a configuration and print it as the program it is; nothing is loaded.
+        """Check a configuration and print it as a program; nothing is loaded.
 
         Args:
             model: Training module; it is not loaded.
@@ -325,7 +325,7 @@ class CreditCLI(OpenCLI):
         ]
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
-        """Print the configuration as the program it is, and what was not tried of it."""
+        """Print the configuration as a program, and what was not tried of it."""
         print(describe_configuration(self.trainer, model, datamodule, self.config.explain.condition))
         print(
             *[f"not tried: {omission}" for omission in self.passed_over], sep="\n", end="\n" if self.passed_over else ""

@@ -37,7 +37,7 @@ COMMAND_TABLE = {
     ),
     "explain": Command(
         "prepare",
-        "check a configuration, and print it as the program it is",
+        "check a configuration, and print it as a program",
         "rlcredit.cli.run_options:make_explain_parser",
     ),
     "try": Command(

@@ -100,7 +100,7 @@ def make_explain_parser() -> CommandParser:
     parser = CommandParser(
         "rlcredit explain",
         "--config FILE ...",
-        "Check a configuration, and print it as the program it is; nothing is loaded.",
+        "Check a configuration, and print it as a program; nothing is loaded.",
         ["rlcredit explain --config configs/tiny.yaml --show_prompt"],
     )
     run = _add_run_options(parser)
