@@ -179,7 +179,7 @@ def test_with_the_policy_that_sampled_it_the_batch_has_a_gradient(run, tmp_path)
         (["--organism", "decoy"], "--organism: does not go with a batch from a file"),
         (["--shipped"], "--shipped: does not go with a batch from a file"),
         (["--temperature", "1"], "--temperature: is that of the policy's log-probabilities."),
-        (["--model", "tiny"], "batch.safetensors holds no prompts. Leave --model out."),
+        (["--model", "tiny"], "batch.safetensors holds no prompts. Leave out --model, --adapter and --temperature."),
     ],
 )
 def test_options_that_say_nothing_about_a_batch_are_refused_in_one_sentence(words, message, run, tmp_path):

@@ -21,7 +21,7 @@ CONFIGS = Path(__file__).parents[3] / "configs"
 TINY = CONFIGS / "tiny.yaml"
 EMBEDDED = Path(Policy().location)
 GIB = 2**30
-SERVER = "--config={model: {engine: {class_path: VLLMServer, init_args: {url: 'http://127.0.0.1:1'}}}}"
+SERVER = "--model.engine=VLLMServer(url='http://127.0.0.1:1')"
 ORACLE = "--config={trainer: {callbacks: [{class_path: MonteCarloCredit, init_args: {samples: 2}}]}}"
 LOOKAHEAD = "--config={trainer: {callbacks: [GRPO, HeadCritic, ExpectedGradient]}}"
 
