@@ -9,9 +9,9 @@ LINE_BUDGETS = {
     "rlcredit/base": 1098,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1376,  # the stacks in other trainers
     "rlcredit/campaign": 3643,  # declared sets of runs, started and resumed
-    "rlcredit/cards": 4097,  # report cards of operators
-    "rlcredit/cli": 3855,  # the command line
-    "rlcredit/config": 2385,  # what people write, read and checked
+    "rlcredit/cards": 4104,  # report cards of operators
+    "rlcredit/cli": 3858,  # the command line
+    "rlcredit/config": 2387,  # what people write, read and checked
     "rlcredit/credit": 2914,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
     "rlcredit/episodes": 1365,  # environments that answer a policy turn by turn
@@ -22,8 +22,8 @@ LINE_BUDGETS = {
     "rlcredit/outputs": 997,  # files that a run leaves
     "rlcredit/pages": 701,  # tables, formats and layout of pages
     "rlcredit/policy": 3010,  # the language model and its adapter
-    "rlcredit/preflight": 1491,  # checks before weights are read
-    "rlcredit/record": 1433,  # the record of a run, and MLflow
+    "rlcredit/preflight": 1489,  # checks before weights are read
+    "rlcredit/record": 1439,  # the record of a run, and MLflow
     "rlcredit/report": 2153,  # reports of campaigns
     "rlcredit/run_folder": 445,  # the folder of a run
     "rlcredit/statistics": 1573,  # statistics on plain numbers
@@ -38,8 +38,8 @@ LINE_BUDGETS = {
     "tests/behaviour": 2582,  # whole runs
     "tests/callbacks": 6193,  # one file for each operator and probe
     "tests/contracts": 3274,  # what holds for all operators, names, pages
-    "tests/docs": 493,  # commands and sentences of the pages
-    "tests/rlcredit": 34151,  # mirror of `rlcredit`
+    "tests/docs": 495,  # commands and sentences of the pages
+    "tests/rlcredit": 34162,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
@@ -47,7 +47,7 @@ LINE_BUDGETS = {
 FILE_BUDGET = 562
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 60666
+WORD_BUDGET = 60602
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]
