@@ -57,7 +57,7 @@ def _make_generation_settings(choice: NamedPolicy) -> dict[str, float | bool]:
 
 
 def _describe_origin(choice: NamedPolicy, command: str) -> dict[str, str]:
-    """Return what the card says: condition, seed and parameters as far as the run has left them, and the command."""
+    """Return the facts of the card: condition, seed and parameters as far as the run has left them, and the command."""
     facts: dict[str, Any] = {}
     if choice.task is not None:
         facts = {"task": type(choice.task).__name__, "temperature": f"{choice.sampling.temperature:g}"}
