@@ -10,8 +10,8 @@ LINE_BUDGETS = {
     "rlcredit/bridge": 1376,  # the stacks in other trainers
     "rlcredit/campaign": 3643,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4104,  # report cards of operators
-    "rlcredit/cli": 3858,  # the command line
-    "rlcredit/config": 2387,  # what people write, read and checked
+    "rlcredit/cli": 3861,  # the command line
+    "rlcredit/config": 2385,  # what people write, read and checked
     "rlcredit/credit": 2914,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
     "rlcredit/episodes": 1365,  # environments that answer a policy turn by turn
@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 6193,  # one file for each operator and probe
     "tests/contracts": 3274,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34162,  # mirror of `rlcredit`
+    "tests/rlcredit": 34180,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""

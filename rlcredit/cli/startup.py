@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import rlcredit
 from rlcredit.base.exit_status import FINISHED, REFUSED
+from rlcredit.base.messages import print_message
 from rlcredit.cli.config_checks import refuse_unusable_groups
 from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import resolve_run_words
@@ -56,6 +57,8 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
             raise ValueError("no configuration is named. Say which one, as `--config configs/tiny.yaml`.")
         if not roots:
             _refuse_misspelt_options(configuration)
+            for flag, place in configuration.lost_flags.items():
+                print_message(f"warning: {flag} has no effect: {place} sets it again. Put `{flag}` behind that file.")
         refuse_unusable_groups(configuration.values)
         for key in roots:
             refuse_misplaced_class(configuration.values.get(key), roots[key], key)

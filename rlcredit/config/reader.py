@@ -86,6 +86,7 @@ class Configuration:
         origins: Places where values were written, by their paths without ``init_args``: ``configs/tiny.yaml:12`` or
             ``--trainer.max_steps``.
         switches: Options without a value, by their names.
+        lost_flags: Flags whose value a later file replaces, each with the place in the file.
 
     """
 
@@ -93,6 +94,7 @@ class Configuration:
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[KeyPath, str] = field(default_factory=dict)
     switches: list[str] = field(default_factory=list)
+    lost_flags: dict[str, str] = field(default_factory=dict)
 
     def find_origin(self, path: KeyPath) -> str:
         """Return the place where the value at a path, or the last part of it, was written; empty if it is a default.
@@ -135,21 +137,6 @@ class Configuration:
             if isinstance(value, str) and name and value.rpartition(".")[2] == name
         }
         return places.pop() if len(places) == 1 else ""
-
-
-def _refuse_lost_flag(flag: str, origin: str) -> None:
-    """Refuse a flag whose value a later file replaces.
-
-    Args:
-        flag: Place where the value was written, which may be a file.
-        origin: Place where it is written again.
-
-    Raises:
-        ValueError: the first is a flag and the second a file, so that the flag would do nothing.
-
-    """
-    if flag.startswith("--") and flag != "--config" and origin and (origin == "--config" or origin[:2] != "--"):
-        raise ValueError(f"{flag}: {origin} sets it again, and what comes later wins. Put `{flag}` behind that file.")
 
 
 def _find_file(origin: str) -> str:
@@ -310,7 +297,7 @@ class _Merger:
         place = drop_entry_keys(path)
         for stale in [known_path for known_path in self.configuration.origins if known_path[: len(place)] == place]:
             if value != existing:
-                _refuse_lost_flag(self.configuration.origins[stale], lines.get((), ""))
+                self._note_lost_flag(self.configuration.origins[stale], lines.get((), ""))
             del self.configuration.origins[stale]
         self._note_origins(path, lines)
         node[name] = value
@@ -329,7 +316,7 @@ class _Merger:
             if old is not new or new is None:
                 origin = lines.get(("class_path",), lines.get((), ""))
                 if old_path:
-                    _refuse_lost_flag(self.configuration.origins.get(drop_entry_keys(path), ""), origin)
+                    self._note_lost_flag(self.configuration.origins.get(drop_entry_keys(path), ""), origin)
                 arguments = _keep_common_arguments(arguments, old or next(iter(bases), None), new, path)
                 extras = {}
         settings = {"class_path": new_path} if new_path is not None else {}
@@ -344,6 +331,17 @@ class _Merger:
         odd_values = {key: value for key, value in update.items() if not _is_entry_part(key, value)}
         inner = {"init_args": arguments} if arguments or not settings else {}
         return {**settings, **inner, **_name_extras(extras), **(odd_values if _is_entry(update) else {})}
+
+    def _note_lost_flag(self, flag: str, origin: str) -> None:
+        """Note a flag whose value a later file replaces.
+
+        Args:
+            flag: Place where the value was written, which may be a file.
+            origin: Place where it is written again.
+
+        """
+        if flag.startswith("--") and flag != "--config" and origin and (origin == "--config" or origin[:2] != "--"):
+            self.configuration.lost_flags[flag] = origin
 
     def _note_origins(self, path: KeyPath, lines: Mapping[KeyPath, str]) -> None:
         for line, text in lines.items():

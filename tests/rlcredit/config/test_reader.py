@@ -135,3 +135,21 @@ def test_a_saved_setting_whose_place_another_took_is_passed_over_at_its_default_
     assert read_configuration(["fit", f"--config={file}"], CONFIG_ROOTS).values["model"] == {"seed": 3}
     file.write_text("model:\n  micro_batch_size: 4\n")
     assert read_configuration(["fit", f"--config={file}"], CONFIG_ROOTS).values["model"] == {"micro_batch_size": 4}
+
+
+@pytest.mark.parametrize(
+    ("words", "lost"),
+    [
+        (["--condition=mine", "--config={condition: theirs}"], {"--condition": "--config"}),
+        (["--condition=theirs", "--config={condition: theirs}"], {}),
+        (["--config={condition: theirs}", "--condition=mine"], {}),
+        (["--trainer.max_steps=3", "--trainer.max_steps=4"], {}),
+        (["--data=GSM8K", "--config={data: {class_path: ReasoningGym}}"], {"--data": "--config"}),
+        (
+            ["--data.config.a=1", "--config={data: {class_path: ReasoningGym, init_args: {config: {b: 2}}}}"],
+            {"--data.config.a": "--config"},
+        ),
+    ],
+)
+def test_a_flag_that_a_later_file_replaces_is_named(words, lost):
+    assert read_configuration(["fit", *words], CONFIG_ROOTS).lost_flags == lost
