@@ -6,24 +6,19 @@ from typing import Any
 from rlcredit.campaign.record_schema import TOKEN_KINDS
 from rlcredit.pages.number_formats import format_p_value
 from rlcredit.pages.tables import Table
-from studies.adoption.declare_adoption import POLICIES, list_campaigns
+from studies.adoption.declare_adoption import list_campaigns
 from studies.critics.declare_rounds import read_areas, render_area_table
 from studies.lead_tables import format_lead
-from studies.numbers import Estimate, Rows, format_percent, has_results, read_results, render_if_run
+from studies.numbers import Estimate, Rows, format_percent, has_results, parse_comparison, read_results, render_if_run
 
 STUDY = "adoption"
 """Results of the report over all campaigns."""
 
 
-def read_lead(row: Mapping[str, str], measure: str) -> Estimate:
-    """Return a lead in points, by a measure or, if that is empty, by the declared one; of a line of comparisons."""
-    names = (f"{measure}_{name}" if measure else name for name in ("difference", "low", "high"))
-    return Estimate(*(100 * float(row[name]) for name in names))
-
-
 def format_measured(row: Mapping[str, str], measure: str) -> tuple[str, str]:
-    """Return a lead at the end or by area, and its p, corrected over the study."""
-    return format_lead(read_lead(row, measure)), format_p_value(float(row[f"p_{measure}_holm"]))
+    """Return a lead at the end or by area in points, and its p, corrected over the study."""
+    lead = Estimate(*(100 * float(row[f"{measure}_{name}"]) for name in ("difference", "low", "high")))
+    return format_lead(lead), format_p_value(float(row[f"p_{measure}_holm"]))
 
 
 def tabulate_comparisons(rows: Rows) -> str:
@@ -35,7 +30,7 @@ def tabulate_comparisons(rows: Rows) -> str:
     """
     lines = []
     for row in rows:
-        steadiness = format_lead(read_lead(row, "")) if row["measure"] == "steadiness" else ""
+        steadiness = format_lead(parse_comparison(row)) if row["measure"] == "steadiness" else ""
         verdict = f"{row['verdict_study'].partition(':')[0]}, {format_p_value(float(row['p_study']))}"
         arms = (row["campaign"], row["condition"], row["baseline"])
         lines.append([*arms, *format_measured(row, "area"), *format_measured(row, "end"), steadiness, verdict])
@@ -75,7 +70,6 @@ def render_rates(name: str, policy: str) -> str:
 def collect_numbers() -> dict[str, Any]:
     """Return the numbers and tables of the page."""
     return {
-        "tokens": {policy: trained.tokens for policy, trained in POLICIES.items()},
         "comparisons": render_if_run(f"{STUDY}/study", lambda: tabulate_comparisons(read_results(f"{STUDY}/study"))),
         "costs": render_if_run(f"{STUDY}/study", lambda: tabulate_costs(read_results(f"{STUDY}/study"))),
         "collapses": render_if_run(
