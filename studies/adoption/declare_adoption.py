@@ -1,10 +1,11 @@
 """Declare what might be worth adopting, each against rollouts used twice: four comparisons and the rates for them.
 
-python -m studies.adoption.declare_adoption rates    # before any run
+python -m studies.adoption.declare_adoption rates    # before any run but those of the candidates' cards
 python -m studies.adoption.declare_adoption more     # once studies/adoption/results has the reports of all rates
 python -m studies.adoption.declare_adoption main     # once it has those of further rates too
 
-- ``sparse``: where success is rare, is a guarded critic ahead of rollouts used twice?
+- ``sparse``: where success is rare, is a guarded critic, or one of the two candidates whose cards led most over the
+  whole run, ahead of rollouts used twice?
 - ``groups``: does a critic need the siblings of a group, or may 32 completions be of more prompts?
 - ``falls``: do runs of a critic fall because it credits groups of equal rewards?
 - ``batches``: is the lead of rollouts used twice that of smaller batches?
@@ -14,6 +15,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from studies.numbers import read_results
 from studies.rate_grids import (
     Arms,
     add_rate_files,
@@ -26,6 +28,22 @@ from studies.rate_grids import (
 FLAT = "configs/conditions/sepa_paper/c1_grpo.yaml"
 REUSED = "configs/conditions/losses/grpo_reused.yaml"
 CRITIC = "studies/conditions/expected_gradient_reused.yaml"
+
+CANDIDATES = {
+    "answer_critic": "configs/conditions/critics/answer_critic.yaml",
+    "redippo": "configs/conditions/critics/redippo.yaml",
+    "vc_ppo": "configs/conditions/critics/vc_ppo.yaml",
+    "lambda_returns": "configs/conditions/critics/lambda_returns.yaml",
+    "sis_reused": "configs/conditions/losses/sis_reused.yaml",
+    "self_distillation_reused": "studies/adoption/conditions/self_distillation_reused.yaml",
+    "cscr_reused": "studies/adoption/conditions/cscr_reused.yaml",
+    "opsa_reused": "studies/adoption/conditions/opsa_reused.yaml",
+    "stride_reused": "studies/adoption/conditions/stride_reused.yaml",
+}
+"""Credit that decodes nothing, on rollouts used twice; the two best by their cards are arms of ``sparse``."""
+
+HINT_READERS = ("self_distillation_reused", "cscr_reused")
+"""Those of them that only *hinted* can try: it alone reads hints."""
 
 
 class TrainedPolicy(NamedTuple):
@@ -44,6 +62,7 @@ class TrainedPolicy(NamedTuple):
 POLICIES = {
     "long_chains": TrainedPolicy(["configs/organisms/long_chains.yaml"], 230_000),
     "delayed": TrainedPolicy(["configs/organisms/delayed.yaml", "configs/batches/c8.yaml"], 330_000),
+    "hinted": TrainedPolicy(["configs/organisms/hinted.yaml"], 230_000),
     "many_fillers": TrainedPolicy(["configs/organisms/many_fillers.yaml"], 600_000),
 }
 """By name."""
@@ -84,8 +103,8 @@ SHAPES = {"4_by_8": name_batch(4, 8), "8_by_4": name_batch(8, 4), "16_by_2": nam
 
 COMPARISONS = {
     "sparse": Comparison(
-        "Where success is rare: rollouts used twice, with and without a guarded critic.",
-        ["many_fillers"],
+        "Where success is rare: credit that decodes nothing, against rollouts used twice.",
+        ["hinted", "many_fillers"],
         {
             "flat": [FLAT, *name_batch(4, 8)],
             "reused": [REUSED, *name_batch(4, 8)],
@@ -97,7 +116,7 @@ COMPARISONS = {
     ),
     "groups": Comparison(
         "A critic without groups: 32 completions of 4, 8 or 16 prompts, used twice.",
-        ["many_fillers"],
+        ["hinted"],
         {
             **{f"reused_{shape}": [REUSED, *files] for shape, files in SHAPES.items()},
             **{f"critic_{shape}": [CRITIC, *files] for shape, files in SHAPES.items()},
@@ -159,6 +178,25 @@ def list_campaigns() -> Iterator[tuple[str, str]]:
             yield name, policy
 
 
+def choose_candidates(policy: str) -> Arms:
+    """Return the two candidates for a policy whose cards on *hinted* led most by area."""
+    leads = {row["condition"]: float(row["area_gain"]) for row in read_results("candidates/leaderboard")}
+    able = [name for name in CANDIDATES if policy == "hinted" or name not in HINT_READERS]
+    best = sorted(able, key=leads.__getitem__, reverse=True)[:2]
+    return {name: [CANDIDATES[name], *name_batch(4, 8)] for name in best}
+
+
+def find_comparison(name: str, policy: str) -> Comparison:
+    """Return a comparison on a policy; where success is rare, the candidates that were chosen are among its arms."""
+    comparison = COMPARISONS[name]
+    if name != "sparse":
+        return comparison
+    candidates = choose_candidates(policy)
+    (question, family), *_ = comparison.families.items()
+    families = {question: {**family, "conditions": [*family["conditions"], *candidates]}}
+    return comparison._replace(arms={**comparison.arms, **candidates}, families=families)
+
+
 def declare_campaign(name: str, policy: str, conditions: Mapping[str, list[str]], **more: Any) -> dict[str, Any]:
     """Return the declaration of a campaign of one comparison on one policy."""
     comparison = COMPARISONS[name]
@@ -189,7 +227,7 @@ def declare_grid(part: str, name: str, policy: str, conditions: Mapping[str, lis
 
 def declare_main(name: str, policy: str, factors: Mapping[str, float]) -> dict[str, Any]:
     """Return a comparison on a policy, each arm at the rate that was chosen for it."""
-    comparison = COMPARISONS[name]
+    comparison = find_comparison(name, policy)
     conditions = {arm: add_rate_files(files, factors[arm]) for arm, files in comparison.arms.items()}
     families = {question: dict(family) for question, family in comparison.families.items()}
     baseline = next(iter(families.values()))["baseline"]
@@ -199,7 +237,7 @@ def declare_main(name: str, policy: str, factors: Mapping[str, float]) -> dict[s
 
 def declare_part(part: str, name: str, policy: str) -> dict[str, Any] | None:
     """Return a declaration of one part of the work; None where nothing is to be run."""
-    comparison, grid = COMPARISONS[name], f"{name}_rates_{policy}"
+    comparison, grid = find_comparison(name, policy), f"{name}_rates_{policy}"
     if part == "rates":
         return declare_grid("rates", name, policy, list_rate_conditions(comparison.arms, comparison.rates))
     if part == "more":

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Run one part of the study of what is worth adopting; a part that was cut goes on where it was.
+#   bash studies/adoption/run_adoption.sh cards            # the candidates' cards; two become arms of sparse
 #   bash studies/adoption/run_adoption.sh rates batches    # learning rates on two seeds
 #   bash studies/adoption/run_adoption.sh more batches     # rates beyond those whose best was at an end
 #   bash studies/adoption/run_adoption.sh main batches     # the comparison, declared from the rates
@@ -28,19 +29,26 @@ run_campaigns() {
 }
 
 case $part in
+cards)
+    files=$(python -c 'from studies.adoption.declare_adoption import CANDIDATES; print(*CANDIDATES.values())')
+    # shellcheck disable=SC2086
+    rlcredit card $files --organism hinted --baseline configs/conditions/losses/grpo_reused.yaml --out cards/candidates
+    mkdir -p "$results/candidates"
+    cp cards/candidates/leaderboard.csv "$results/candidates"
+    ;;
 rates | more | main)
     [[ $part == rates ]] || python -m studies.adoption.declare_adoption "$part" --comparisons "$2"
     case $part in rates) kind=_rates ;; more) kind=_rates_more ;; main) kind= ;; esac
-    run_campaigns studies/adoption/campaigns/"$2$kind"_{long_chains,delayed,many_fillers}.yaml
+    run_campaigns studies/adoption/campaigns/"$2$kind"_{long_chains,delayed,hinted,many_fillers}.yaml
     ;;
 study)
     finished=()
-    for name in sparse_many_fillers groups_many_fillers falls_long_chains falls_delayed batches_long_chains; do
+    for name in sparse_hinted sparse_many_fillers groups_hinted falls_long_chains falls_delayed batches_long_chains; do
         [[ ! -e campaigns/$name/report ]] || finished+=("campaigns/$name")
     done
     rlcredit report "${finished[@]}" --out campaigns/adoption
     mkdir -p "$results/adoption"
     cp campaigns/adoption/{study,pooled,collapses}.csv "$results/adoption"
     ;;
-*) echo "Say what to run: rates, more or main of a comparison, or study." >&2 && exit 2 ;;
+*) echo "Say what to run: cards, rates, more or main of a comparison, or study." >&2 && exit 2 ;;
 esac
