@@ -243,7 +243,8 @@ def declare_part(part: str, name: str, policy: str) -> dict[str, Any] | None:
     if part == "more":
         conditions = list_further_conditions(comparison.arms, comparison.rates, grid)
         return declare_grid("rates_more", name, policy, conditions) if conditions else None
-    return declare_main(name, policy, choose_factors([grid, f"{name}_rates_more_{policy}"]))
+    factors = choose_factors([grid, f"{name}_rates_more_{policy}"])
+    return declare_main(name, policy, factors) if factors else None
 
 
 def main() -> None:
