@@ -15,7 +15,7 @@ class CardBudget:
         asked: Completions whose true credit is measured; none if zero.
         samples: Continuations per prefix.
         seeds: Seeds of the paired runs; empty where nothing is trained.
-        steps: Optimizer steps per run.
+        steps: Rollouts per run; each is used for as many updates as a condition configures.
         evaluations: Evaluations per run after the first one, at equal distances; divides ``steps``.
         questions: Held-out questions.
         factors: Factors by which learning rates are multiplied to find each condition's own; empty to leave them as

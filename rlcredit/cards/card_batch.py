@@ -12,9 +12,11 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from numpy.typing import NDArray
 
+from rlcredit.campaign.config_differences import flatten_config
 from rlcredit.campaign.resolved_condition import ResolvedCondition, resolve_condition
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.measuring_bar import MeasuringBar
+from rlcredit.cli.application import read_expanded_config
 from rlcredit.cli.explain import find_trainer_stack
 from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.heatmap import credit_heatmap
@@ -31,6 +33,9 @@ HEATMAP_ROWS = 3
 
 BATCH_SEED = 0
 """Of the batch: questions, adapter and noise."""
+
+UPDATE_SETTINGS = {"model.updates_per_rollout": 1, "model.minibatches": 1}
+"""How often and by what part a rollout is used; a batch is used once and whole, as is every rollout by default."""
 
 MEASUREMENT_PARTS = 4
 """Parts of a measurement that a bar shows, beside true credit."""
@@ -62,7 +67,8 @@ class CardBatch(CreditedBatch):
     """A batch of a test policy under one stack, and all that was measured beside its credit.
 
     Attributes:
-        resolution: Resolved configuration of the condition.
+        resolution: Resolved configuration of the condition, but for its updates.
+        updates: How often and by what part runs of the condition use a rollout, by setting.
         seconds: Seconds that each part of a step took, by name.
         decoded: Tokens that operators decoded for the step, beside its completions.
         truth: True credit of some completions, None where it was not asked for.
@@ -70,6 +76,7 @@ class CardBatch(CreditedBatch):
     """
 
     resolution: ResolvedCondition
+    updates: Mapping[str, Any]
     seconds: Mapping[str, float] = field(default_factory=dict)
     decoded: int = 0
     truth: TrueCredit | None = None
@@ -112,6 +119,8 @@ def measure_card_batch(
     module.engine.ahead = 0  # a second batch of the same policy is all there is to come
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
     stack = [operator for operator in find_trainer_stack(resolution.trainer) if operator.writes]
+    updates = read_update_settings(files)
+    final_step = budget.steps * updates["model.updates_per_rollout"] or max(settings["max_steps"], 0)
     recorder = _BatchRecorder(budget, truth, bar)
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
@@ -126,10 +135,10 @@ def measure_card_batch(
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            callbacks=[_FinalStepSetter(budget.steps or max(settings["max_steps"], 0)), *stack, recorder],  # pyright: ignore[reportArgumentType]
+            callbacks=[_FinalStepSetter(final_step), *stack, recorder],  # pyright: ignore[reportArgumentType]
         )
         trainer.fit(module, resolution.task)
-    return CardBatch(resolution=resolution, stack=stack, **recorder.facts)  # pyright: ignore[reportArgumentType]
+    return CardBatch(resolution=resolution, updates=updates, stack=stack, **recorder.facts)  # pyright: ignore[reportArgumentType]
 
 
 def resolve_batch_config(files: Sequence[str], budget: CardBudget, threads: int = 1) -> ResolvedCondition:
@@ -144,17 +153,24 @@ def resolve_batch_config(files: Sequence[str], budget: CardBudget, threads: int 
     )
 
 
+def read_update_settings(files: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of updates that runs have and a batch has not, by name; later files win."""
+    settings: dict[str, Any] = {}
+    for file in files:
+        leaves = flatten_config(read_expanded_config(Path(file)))
+        settings |= {name: leaves[name] for name in UPDATE_SETTINGS if name in leaves}
+    return UPDATE_SETTINGS | settings
+
+
 def _list_batch_overrides(budget: CardBudget) -> list[str]:
     values = {
         "seed_everything": BATCH_SEED,
         "data.init_args.prompts_per_step": budget.prompts,
         "model.sampling.completions": budget.completions,
-        "model.updates_per_rollout": 1,
-        "model.minibatches": 1,
         "model.dynamic_sampling": "null",
         "trainer.logger": "false",
     }
-    return [f"--{name}={value}" for name, value in values.items()]
+    return [f"--{name}={value}" for name, value in (values | UPDATE_SETTINGS).items()]
 
 
 class _FinalStepSetter(Callback):

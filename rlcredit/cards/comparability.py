@@ -70,7 +70,7 @@ def list_unequal_settings(batch: CardBatch, base: CardBatch) -> list[str]:
     def common(card_batch: CardBatch) -> dict[str, Any]:
         return {
             key: value
-            for key, value in flatten_config(card_batch.resolution.leaves).items()
+            for key, value in {**flatten_config(card_batch.resolution.leaves), **card_batch.updates}.items()
             if not key.startswith(OWN_SETTINGS)
         }
 

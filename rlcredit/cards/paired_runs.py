@@ -3,9 +3,10 @@
 import contextlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,12 +48,14 @@ class TrainingCondition:
         name: Name of the condition.
         files: Configuration files of its runs; later ones win.
         rate: Learning rate as configured.
+        updates: Updates by which its runs use a rollout.
 
     """
 
     name: str
     files: tuple[str, ...]
     rate: float
+    updates: int = 1
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ class PairedRuns:
                 f"runs of {condition.name} failed{': ' + reasons[-1].strip() if reasons else ''}. The whole output is "
                 f"in {transcript}; the same command tries again."
             )
-        evidence = read_campaign_evidence(folder)
+        evidence = _count_rollouts(read_campaign_evidence(folder), condition.updates)
         end = np.mean([run.final_value(PRIMARY_METRIC) for run in evidence.runs_of(condition.name)])
         duration = format_duration(time.perf_counter() - clock)
         print_message(
@@ -188,14 +191,14 @@ class PairedRuns:
             conditions={condition.name: (condition_file,)},
             baseline=condition.name,
             seeds=tuple(seeds),
-            steps=self.budget.steps,
+            steps=self.budget.steps * condition.updates,
             primary=PRIMARY_METRIC,
             effect=CARD_MARGIN,
             exploratory=True,
             settings={
                 RATE_SETTING: rate,
-                "trainer.val_check_interval": self.budget.steps // self.budget.evaluations,
-                "checkpoint.every_n_train_steps": self.budget.steps,
+                "trainer.val_check_interval": self.budget.steps // self.budget.evaluations * condition.updates,
+                "checkpoint.every_n_train_steps": self.budget.steps * condition.updates,
             },
         )
 
@@ -203,6 +206,22 @@ class PairedRuns:
 def _list_run_configs(declaration: CampaignDeclaration) -> tuple[str, ...]:
     """Return the configuration files of a condition's runs; later ones win."""
     return (*declaration.configs, *declaration.conditions[declaration.baseline])
+
+
+def _count_rollouts(evidence: CampaignEvidence, updates: int) -> CampaignEvidence:
+    """Return evidence in which a step is a rollout, however many updates use it: runs are compared at equal ones."""
+
+    def rescale(places: Mapping[int, Any]) -> dict[int, Any]:
+        return {step // updates: value for step, value in places.items()}
+
+    runs = {
+        key: replace(run, right=rescale(run.right), metrics=rescale(run.metrics), tokens=rescale(run.tokens))
+        for key, run in evidence.runs.items()
+    }
+    declaration = replace(evidence.declaration, steps=evidence.declaration.end // updates)
+    over = f"held-out questions {declaration.span_label}"
+    measures = {name: replace(measure, over=over) for name, measure in evidence.measures.items()}
+    return replace(evidence, declaration=declaration, runs=runs, measures=measures)
 
 
 def _join_run_evidence(base: CampaignEvidence, evidence: CampaignEvidence) -> CampaignEvidence:

@@ -115,7 +115,8 @@ class PolicyCards:
 
     def _make_training_condition(self, condition: CardCondition, batch: CardBatch) -> TrainingCondition:
         files = (*self.organism.files, str(self._card_folder(condition) / "condition.yaml"))
-        return TrainingCondition(condition.name, files, read_learning_rate(batch.resolution.leaves))
+        updates = batch.updates["model.updates_per_rollout"]
+        return TrainingCondition(condition.name, files, read_learning_rate(batch.resolution.leaves), updates)
 
     def _count_parts(self, is_baseline: bool) -> int:
         """Return the number of parts to measure: those of either batch, and the description."""

@@ -41,6 +41,9 @@ Metrics = Mapping[str, Tensor | float]
 """What an operator reports, by quantity."""
 
 
+LIGHTNING_METHODS = ("log", "log_dict")
+"""Methods of the policy's module that Lightning sets on every callback."""
+
 SHARE_FIELDS = ("sepa_lambda", "critic_weight")
 """Fields that hold one share in [0, 1] for the whole rollout."""
 
@@ -67,6 +70,10 @@ class CreditOperator(OperatorContract, Callback):
     def __init__(self) -> None:
         self.label = type(self).__name__
         self.run_seed = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy holds: everything but the policy's logging methods, which would copy the policy too."""
+        return {name: value for name, value in vars(self).items() if name not in LIGHTNING_METHODS}
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Edit the ledger of ``rollout`` and return metrics, without gradients."""

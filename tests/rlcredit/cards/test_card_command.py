@@ -110,6 +110,19 @@ def test_a_placebo_makes_no_difference_and_a_flipped_sign_is_worse(tmp_path, mon
 
 
 @pytest.mark.slow
+def test_a_condition_that_uses_rollouts_again_is_compared_at_equal_rollouts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(CARD_BUDGETS, "quick", replace(SMALL, seeds=(0, 1), steps=2))
+    assert run_card_command([str(ROOT / "configs" / "conditions" / "losses" / "grpo_reused.yaml")]) == 0
+    card = cards(tmp_path)["grpo_reused"]
+    assert "model.updates_per_rollout: baseline 1, here 4" in card.beside
+    assert {name: [point[0] for point in curve] for name, curve in card.curves.items()} == {
+        "grpo_reused": [0, 2],
+        "GRPO": [0, 2],
+    }
+
+
+@pytest.mark.slow
 def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(CARD_BUDGETS, "batch", replace(BATCH_BUDGET, prompts=12, completions=4, asked=4, samples=8))

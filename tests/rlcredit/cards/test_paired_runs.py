@@ -5,6 +5,7 @@ import pytest
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, render_settings
 from rlcredit.cards.budget import QUICK_BUDGET
+from rlcredit.cards.card_batch import read_update_settings
 from rlcredit.cards.paired_runs import PairedRuns, TrainingCondition
 
 GRPO = "configs/conditions/sepa_paper/c1_grpo.yaml"
@@ -20,6 +21,17 @@ def test_a_condition_keeps_what_it_says_of_its_batches(name, prompts, tmp_path):
     assert leaves["data"]["init_args"]["prompts_per_step"] == prompts
     assert leaves["data"]["init_args"]["validation_size"] == QUICK_BUDGET.questions
     assert leaves["model"]["optimizer"]["init_args"]["lr"] == 1e-3
+
+
+def test_a_condition_that_uses_a_rollout_again_takes_more_updates_for_as_many_rollouts(tmp_path):
+    files = ("configs/tiny.yaml", "configs/conditions/losses/grpo_reused.yaml")
+    updates = read_update_settings(files)
+    assert updates == {"model.updates_per_rollout": 4, "model.minibatches": 2}
+    assert read_update_settings(("configs/tiny.yaml", GRPO)) == {"model.updates_per_rollout": 1, "model.minibatches": 1}
+    arm = TrainingCondition("grpo_reused", files, 5e-4, updates["model.updates_per_rollout"])
+    declaration = PairedRuns(QUICK_BUDGET, tmp_path).declare_runs(arm, (0,), 5e-4)
+    assert declaration.steps == 4 * QUICK_BUDGET.steps
+    assert declaration.settings["trainer.val_check_interval"] == 40
 
 
 def test_arms_that_are_not_evaluated_alike_are_refused_before_they_run(tmp_path):

@@ -7,6 +7,7 @@ import sys
 from collections import deque
 
 import pytest
+import torch
 from lightning.pytorch import Callback
 
 from callbacks.critics.adapter_critic import AdapterCritic
@@ -63,6 +64,13 @@ def operator(name, reads="", writes=""):
 
 
 PROBE = GradientProbe()
+
+
+def test_a_copy_leaves_the_policy_that_logs_for_an_operator():
+    operator, policy = GRPO(), torch.nn.Linear(1, 1)
+    operator.log, operator.log_dict = policy.forward, policy.forward  # as Lightning attaches its module's methods
+    twin = copy.deepcopy(operator)
+    assert vars(twin) == {name: value for name, value in vars(operator).items() if not name.startswith("log")}
 
 
 @pytest.mark.parametrize(
