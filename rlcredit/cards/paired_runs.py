@@ -219,8 +219,8 @@ def _count_rollouts(evidence: CampaignEvidence, updates: int) -> CampaignEvidenc
         for key, run in evidence.runs.items()
     }
     declaration = replace(evidence.declaration, steps=evidence.declaration.end // updates)
-    over = f"held-out questions {declaration.span_label}"
-    measures = {name: replace(measure, over=over) for name, measure in evidence.measures.items()}
+    outcomes = f"held-out questions {declaration.span_label}"
+    measures = {name: replace(measure, over=outcomes) for name, measure in evidence.measures.items()}
     return replace(evidence, declaration=declaration, runs=runs, measures=measures)
 
 

@@ -72,7 +72,7 @@ class CreditOperator(OperatorContract, Callback):
         self.run_seed = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy holds: everything but the policy's logging methods, which would copy the policy too."""
+        """Return the attributes of a copy, without logging methods, with which the policy would be copied."""
         return {name: value for name, value in vars(self).items() if name not in LIGHTNING_METHODS}
 
     def assign(self, rollout: Rollout) -> Metrics:
