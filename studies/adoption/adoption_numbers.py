@@ -9,7 +9,16 @@ from rlcredit.pages.tables import Table
 from studies.adoption.declare_adoption import list_campaigns
 from studies.critics.declare_rounds import read_areas, render_area_table
 from studies.lead_tables import format_lead
-from studies.numbers import Estimate, Rows, format_percent, has_results, parse_comparison, read_results, render_if_run
+from studies.numbers import (
+    Estimate,
+    Rows,
+    format_percent,
+    has_results,
+    parse_comparison,
+    read_results,
+    render_if_run,
+    require_claim,
+)
 
 STUDY = "adoption"
 """Results of the report over all campaigns."""
@@ -61,6 +70,35 @@ def tabulate_collapses(rows: Rows) -> str:
     return Table(["condition", "collapsed", "95 %"], lines).to_markdown()
 
 
+def tabulate_candidates(rows: Rows) -> str:
+    """Return the leads of the candidates on their cards, in points, the largest by area first.
+
+    Args:
+        rows: Lines of the leaderboard of their cards.
+
+    """
+    lines = []
+    for row in sorted(rows, key=lambda row: -float(row["area_gain"])):
+        leads = (
+            format_lead(Estimate(*(float(row[f"{kind}{end}"]) for end in ("", "_low", "_high"))))
+            for kind in ("area_gain", "gain")
+        )
+        lines.append([row["condition"], *leads, f"{float(row['collapses']):.0f}"])
+    return Table(["candidate", "area", "end", "collapsed"], lines).to_markdown()
+
+
+def read_control_leads() -> dict[str, Estimate]:
+    """Return the leads by area of rollouts used twice over smaller batches, in points.
+
+    Raises:
+        ValueError: one of them is not decided.
+
+    """
+    rows = read_results("batches_long_chains/comparisons")
+    require_claim({row["verdict"] for row in rows} == {"worse"}, "rollouts used twice lead every smaller batch")
+    return {row["condition"]: -parse_comparison(row) for row in rows}
+
+
 def render_rates(name: str, policy: str) -> str:
     """Return the mean area of every rate that was tried for a comparison on a policy."""
     grids = [f"{name}_{part}_{policy}" for part in ("rates", "rates_more")]
@@ -75,6 +113,8 @@ def collect_numbers() -> dict[str, Any]:
         "collapses": render_if_run(
             f"{STUDY}/collapses", lambda: tabulate_collapses(read_results(f"{STUDY}/collapses"))
         ),
+        "candidates": tabulate_candidates(read_results("candidates/leaderboard")),
+        "control_leads": read_control_leads(),
         "rates": {
             f"{name}_rates_{policy}": render_if_run(
                 f"{name}_rates_{policy}/runs", lambda one=name, other=policy: render_rates(one, other)
