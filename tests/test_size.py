@@ -9,10 +9,10 @@ LINE_BUDGETS = {
     "rlcredit/base": 1098,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1376,  # the stacks in other trainers
     "rlcredit/campaign": 3643,  # declared sets of runs, started and resumed
-    "rlcredit/cards": 4104,  # report cards of operators
+    "rlcredit/cards": 4140,  # report cards of operators
     "rlcredit/cli": 3861,  # the command line
     "rlcredit/config": 2385,  # what people write, read and checked
-    "rlcredit/credit": 2914,  # the rollout, the operator, the checks of a stack
+    "rlcredit/credit": 2943,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
     "rlcredit/episodes": 1365,  # environments that answer a policy turn by turn
     "rlcredit/evaluation": 1745,  # policies compared on held-out questions
@@ -30,7 +30,7 @@ LINE_BUDGETS = {
     "rlcredit/supervision": 871,  # what watches a run
     "rlcredit/tasks": 3212,  # questions and answers
     "rlcredit/training": 3812,  # the training step
-    "rlcredit/verification": 6754,  # judges of answers, in processes of their own
+    "rlcredit/verification": 6774,  # judges of answers, in processes of their own
     "callbacks": 6352,  # operators and probes
     "scripts": 2898,  # what developers of rlcredit run
     "tests": 1080,  # fixtures and helpers that several folders share
@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 6193,  # one file for each operator and probe
     "tests/contracts": 3274,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34180,  # mirror of `rlcredit`
+    "tests/rlcredit": 34232,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
@@ -47,7 +47,7 @@ LINE_BUDGETS = {
 FILE_BUDGET = 562
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 60602
+WORD_BUDGET = 60621
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]

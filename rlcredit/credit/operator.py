@@ -121,7 +121,7 @@ class CreditOperator(OperatorContract, Callback):
 
         Raises:
             StackError: it read or rebound a field that it does not declare, changed what a field holds, left one of
-                another shape, reported no metrics, or tried to end the process.
+                another shape, reported no metrics or one of several numbers, or tried to end the process.
             NotFinite: it left a field that is not finite.
 
         """
@@ -132,10 +132,7 @@ class CreditOperator(OperatorContract, Callback):
         versions, digests = count_changes(old_fields), digest_fields(old_fields, names)
         with self._refuse_stop():
             metrics = self._assign_watched(rollout) if watch else self.assign(rollout)
-        if not isinstance(metrics, Mapping):
-            raise StackError(
-                f"{self.label}.assign returns {metrics!r}, expected a dict of metrics, which may be empty."
-            )
+        self._refuse_metrics(metrics)
         rebound = {
             name for name in ROLLOUT_FIELDS if getattr(rollout, name) is not old_fields[name]
         } - rollout.unwritten
@@ -166,6 +163,20 @@ class CreditOperator(OperatorContract, Callback):
             raise StackError(
                 f"{self.label} tries to end the run by {describe_exception(error)}. Return metrics, or raise an error."
             ) from error
+
+    def _refuse_metrics(self, metrics: object) -> None:
+        """Refuse what is not one number for each quantity."""
+        if not isinstance(metrics, Mapping):
+            raise StackError(
+                f"{self.label}.assign returns {metrics!r}, expected a dict of metrics, which may be empty."
+            )
+        for name, value in metrics.items():
+            if not _is_one_number(value):
+                shape = getattr(value, "shape", None)
+                description = f"of type {type(value).__name__}" if shape is None else f"of shape {tuple(shape)}"
+                raise StackError(
+                    f"{self.label}.assign returns a metric {name!r} {description}. Return one number, such as its mean."
+                )
 
     def _refuse_mutation(self, names: Sequence[str]) -> None:
         """Refuse changes of what fields hold."""
@@ -236,3 +247,14 @@ class CreditOperator(OperatorContract, Callback):
             raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {mask_shape}: one per {unit}.")
         if fault := find_value_fault(rollout.step, f"{self.label} assigning credit", name, value, value_mask):
             raise fault
+
+
+def _is_one_number(value: Any) -> bool:
+    """Whether a metric is one number; the number on a device is not waited for."""
+    if isinstance(value, Tensor):
+        return value.numel() == 1
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

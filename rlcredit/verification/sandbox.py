@@ -47,6 +47,13 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 32  # offse
 _EXECUTABLE = 4
 
 
+class LateImportError(Exception):
+    """A module is imported in the middle of an answer; a locked process cannot read it from disk.
+
+    No ImportError: a library would take the module for missing, and go another way than it does elsewhere.
+    """
+
+
 def build_seccomp_filter(descriptor: int, machine: str) -> bytes:
     """Return the filter, 8 bytes per instruction: what is not allowed fails with EPERM; another architecture kills.
 

@@ -11,10 +11,14 @@ from typing import Any
 
 from rlcredit.verification.fault_attribution import UserCall, describe_error
 from rlcredit.verification.process_tree import list_descendants
+from rlcredit.verification.sandbox import LateImportError
 from rlcredit.verification.worker_replies import Outcome, Reply
 
 CONCURRENT_CALLS = 32
 """Calls of an asynchronous function that are awaited at a time."""
+
+LOCK_ERRORS = (OSError, ImportError, LateImportError)
+"""Errors that a lock may cause."""
 
 _LEAVE_SECONDS = 1.0
 """Seconds that a process which importing has started may take to end."""
@@ -63,7 +67,7 @@ class UserJudge:
     Args:
         function: Function, or object that can be called.
         seconds: Seconds that one call of an asynchronous function may take.
-        hint: What is added where it raises.
+        hint: What is added where it raises what a lock makes a function raise.
 
     """
 
@@ -111,7 +115,8 @@ class UserJudge:
             return Reply((), describe_error(error), call.misread)
 
     def _describe_failure(self, error: BaseException) -> Reply:
-        return Reply((), describe_error(error) + self.hint, Outcome.RAISED)
+        hint = self.hint if isinstance(error, LOCK_ERRORS) else ""
+        return Reply((), describe_error(error) + hint, Outcome.RAISED)
 
 
 def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial: Sequence[UserCall]) -> UserJudge:
@@ -141,7 +146,7 @@ def make_user_judge(path: str, folder: str, seconds: float, locked: bool, trial:
         _refuse_left_processes(pids, "it leaves a process behind, and a locked process has none. Set `locked: false`")
     if is_warm:
         judge.hint = (
-            " in a locked process, which can open and import nothing. Import at the top of its module, read files in "
-            "the __init__ of a class, or set `locked: false`"
+            " (in a locked process, which can open and import nothing: import at the top of its module, read files in "
+            "the __init__ of a class, or set `locked: false`)"
         )
     return judge

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import importlib
+import io
 import os
 import pickle
 import pkgutil
@@ -34,11 +35,16 @@ WORKER_GRACE_SECONDS = 1.0
 """Seconds after its time at which a worker ends itself, if nothing else has ended it."""
 
 
-class LateImportError(Exception):
-    """A module is imported in the middle of an answer; a locked process cannot read it from disk.
+class DiscardedText(io.TextIOBase):
+    """A stream that keeps nothing: a locked process may not write, and an answer that prints is not at fault."""
 
-    No ImportError: a library would take the module for missing, and go another way than it does elsewhere.
-    """
+    def writable(self) -> bool:
+        """Whether text may be written: always."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Discard the text, and return the number of its characters."""
+        return len(text)
 
 
 class LateImportBlocker(MetaPathFinder):
@@ -48,7 +54,7 @@ class LateImportBlocker(MetaPathFinder):
         """Refuse the module if it is likely to exist: part of a package that is there, or of Python."""
         top = fullname.partition(".")[0]
         if (top != fullname and top in sys.modules) or top in sys.stdlib_module_names:
-            raise LateImportError(fullname)
+            raise sandbox.LateImportError(fullname)
 
 
 def serve_worker_copies(descriptor: int, parent: int) -> None:
@@ -63,6 +69,8 @@ def serve_worker_copies(descriptor: int, parent: int) -> None:
     make, arguments, is_locked = pickle.loads(
         _receive_bytes(descriptor, REQUEST_HEADER.unpack(_receive_bytes(descriptor, REQUEST_HEADER.size))[2])
     )
+    if is_locked:
+        sys.stdout = sys.stderr = DiscardedText()  # before the judge is imported, which may keep them
     set_death_signal(parent, signal.SIGKILL if is_locked else signal.SIGTERM)
     prepare = partial(_make_judge, make, arguments)
     if is_locked:

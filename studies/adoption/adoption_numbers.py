@@ -24,10 +24,14 @@ STUDY = "adoption"
 """Results of the report over all campaigns."""
 
 
+def parse_lead(row: Mapping[str, str], measure: str) -> Estimate:
+    """Return a lead at the end or by area, in points."""
+    return Estimate(*(100 * float(row[f"{measure}_{name}"]) for name in ("difference", "low", "high")))
+
+
 def format_measured(row: Mapping[str, str], measure: str) -> tuple[str, str]:
     """Return a lead at the end or by area in points, and its p, corrected over the study."""
-    lead = Estimate(*(100 * float(row[f"{measure}_{name}"]) for name in ("difference", "low", "high")))
-    return format_lead(lead), format_p_value(float(row[f"p_{measure}_holm"]))
+    return format_lead(parse_lead(row, measure)), format_p_value(float(row[f"p_{measure}_holm"]))
 
 
 def tabulate_comparisons(rows: Rows) -> str:
@@ -99,6 +103,18 @@ def read_control_leads() -> dict[str, Estimate]:
     return {row["condition"]: -parse_comparison(row) for row in rows}
 
 
+def read_leads(campaign: str) -> dict[str, dict[str, Any]]:
+    """Return the leads of every arm of a campaign over its baseline, in points, and its collapsed runs, by arm."""
+    return {
+        row["condition"]: {
+            **{measure: parse_lead(row, measure) for measure in ("area", "end")},
+            "collapsed": int(row["collapsed"]),
+            "trained": float(row["backward_ratio"]),
+        }
+        for row in read_results(f"{campaign}/comparisons")
+    }
+
+
 def render_rates(name: str, policy: str) -> str:
     """Return the mean area of every rate that was tried for a comparison on a policy."""
     grids = [f"{name}_{part}_{policy}" for part in ("rates", "rates_more")]
@@ -115,6 +131,7 @@ def collect_numbers() -> dict[str, Any]:
         ),
         "candidates": tabulate_candidates(read_results("candidates/leaderboard")),
         "control_leads": read_control_leads(),
+        "sparse": read_leads("sparse_hinted"),
         "rates": {
             f"{name}_rates_{policy}": render_if_run(
                 f"{name}_rates_{policy}/runs", lambda one=name, other=policy: render_rates(one, other)

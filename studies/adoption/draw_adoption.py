@@ -94,8 +94,8 @@ def draw_panel(axes: Any, campaign: str) -> None:
         axes.annotate(name, (places[-1], label), (6, 0), textcoords="offset points", **style)
     end = max(curves[0][1]) / 1000
     style_axes(axes, campaign)
-    axes.set(xlabel="thousand decoded tokens", ylabel="held-out pass@1", xlim=(0, 1.35 * end), ylim=(0, 1))
-    axes.set_xticks(np.linspace(0, end, 5).round())
+    axes.set(xlabel="thousand decoded tokens", ylabel="held-out pass@1", xlim=(0, 1.55 * end), ylim=(0, 1))
+    axes.set_xticks(np.linspace(0, end, 3).round())
 
 
 if __name__ == "__main__":

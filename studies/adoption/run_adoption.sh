@@ -48,7 +48,8 @@ study)
     done
     rlcredit report "${finished[@]}" --out campaigns/adoption
     mkdir -p "$results/adoption"
-    cp campaigns/adoption/{study,pooled,collapses}.csv "$results/adoption"
+    cp campaigns/adoption/{study,collapses}.csv "$results/adoption"
+    python -m studies.adoption.draw_adoption
     ;;
 *) echo "Say what to run: cards, rates, more or main of a comparison, or study." >&2 && exit 2 ;;
 esac

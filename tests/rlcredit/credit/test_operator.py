@@ -365,9 +365,17 @@ class Silent(CreditOperator, reads="rewards"):
         pass
 
 
+class Verbose(CreditOperator):
+    """Report a ledger for a number."""
+
+    def assign(self, rollout):
+        return {"w": rollout.mask.float()}
+
+
 @pytest.mark.parametrize(
     ("operator", "message"),
     [
+        (Verbose, r"Verbose.assign returns a metric 'w' of shape \(\d+, \d+\). Return one number"),
         (FlipsRewards, r"FlipsRewards rebinds \['rewards'\] without declaring it"),
         (InPlace, r"InPlace changes \['signal'\] in place. Rebind the field to a new tensor"),
         (InPlaceOnAll, "InPlaceOnAll changes a tensor in place. Rebind the field to a new one"),

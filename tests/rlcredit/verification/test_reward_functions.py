@@ -47,6 +47,11 @@ def chat(completions, **kwargs):
 def files(completions, **kwargs):
     return [float(len(open("/etc/hostname").read())) for _ in completions]
 
+def talks(completions, **kwargs):
+    print("judging", completions, "x" * 20_000, flush=True)
+    print("judging", completions, file=sys.stderr)
+    return [1.0 for _ in completions]
+
 def smallest(completions, **kwargs):
     values = [int(text.split()[-1]) for text in completions]
     return [float(value == min(values)) for value in values]
@@ -178,8 +183,13 @@ def test_one_completion_that_breaks_a_function_moves_no_other(folder, breaking):
     assert rewards_of(sum_of("smallest").score([call("so 1", "so 2", breaking, "so 3")], [])) == [1.0, 0.0, 0.0, 0.0]
 
 
+def test_a_locked_function_may_print_what_nobody_sees(folder, capfd):
+    assert rewards_of(sum_of("talks", locked=True).score([call("a", "b")] * 3, [])) == [1.0] * 6
+    assert "judging" not in "".join(capfd.readouterr())
+
+
 def test_a_locked_function_can_open_nothing(folder):
-    with pytest.raises(ValueError, match=r"data.rewards: my_rewards.files: .* in a locked process, which can open"):
+    with pytest.raises(ValueError, match=r"data.rewards: my_rewards.files: .* \(in a locked process, which can open"):
         sum_of("files", locked=True).start(call())
     assert rewards_of(sum_of("files").score([call("a")], []))[0] > 0
 

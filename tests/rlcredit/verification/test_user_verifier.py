@@ -111,7 +111,7 @@ def test_a_verifier_at_fault_leaves_its_case_unjudged(folder, patient):
         ("my_verifiers.says", "it returned None; expected True, False or a number from 0 to 1"),
         ("my_verifiers.percent", "it returned 70; expected"),
         ("my_verifiers.dies", "it has ended its process"),
-        ("my_verifiers.late", r"it raised .*Error: .* in a locked process, which can open and import nothing"),
+        ("my_verifiers.late", r"it raised .*Error: .* \(in a locked process, which can open and import nothing"),
     ],
 )
 def test_what_cannot_judge_is_refused_with_its_reason(folder, patient, path, message):

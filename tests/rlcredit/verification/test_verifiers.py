@@ -7,8 +7,9 @@ import pytest
 from rlcredit.verification.answer_formats import find_final_answer
 from rlcredit.verification.fault_attribution import judge_or_blame
 from rlcredit.verification.mathematics import symbolic
+from rlcredit.verification.sandbox import LateImportError
 from rlcredit.verification.verifiers import MathVerifier, Verdict, judge_exactly
-from rlcredit.verification.worker_process import LateImportBlocker, LateImportError
+from rlcredit.verification.worker_process import LateImportBlocker
 
 RIGHT, WRONG, UNJUDGED, NO_ANSWER = Verdict.RIGHT, Verdict.WRONG, Verdict.UNJUDGED, Verdict.NO_ANSWER
 
