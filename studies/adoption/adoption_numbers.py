@@ -42,13 +42,16 @@ def tabulate_comparisons(rows: Rows) -> str:
 
     """
     lines = []
+    steadiness = any(row["measure"] == "steadiness" for row in rows)
     for row in rows:
-        steadiness = format_lead(parse_comparison(row)) if row["measure"] == "steadiness" else ""
+        declared = [format_lead(parse_comparison(row)) if row["measure"] == "steadiness" else ""] * steadiness
         verdict = f"{row['verdict_study'].partition(':')[0]}, {format_p_value(float(row['p_study']))}"
         arms = (row["campaign"], row["condition"], row["baseline"])
-        lines.append([*arms, *format_measured(row, "area"), *format_measured(row, "end"), steadiness, verdict])
-    heads = ["campaign", "condition", "against", "area", "p", "end", "p", "steadiness", "verdict, p"]
-    return Table(heads, lines).to_markdown()
+        collapsed = read_leads(row["campaign"])[row["condition"]]["collapsed"]
+        leads = (*format_measured(row, "area"), *format_measured(row, "end"))
+        lines.append([*arms, *leads, *declared, f"{collapsed} of {row['pairs']}", verdict])
+    heads = ["campaign", "condition", "against", "area", "p", "end", "p", *["steadiness"] * steadiness]
+    return Table([*heads, "collapsed", "verdict, p"], lines).to_markdown()
 
 
 def tabulate_costs(rows: Rows) -> str:

@@ -20,6 +20,7 @@ CAMPAIGNS = {
     "corridor": "turns_corridor_1",
     "bisection": "turns_bisection",
     "running_sum": "turns_running_sum",
+    "hinted": "sparse_hinted",
 }
 """Campaign whose flat credit is the baseline, by policy."""
 
