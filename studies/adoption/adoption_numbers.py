@@ -1,6 +1,7 @@
 """Numbers of the study of what is worth adopting; a table whose results are missing says so."""
 
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
 from rlcredit.campaign.record_schema import TOKEN_KINDS
@@ -10,6 +11,7 @@ from studies.adoption.declare_adoption import list_campaigns
 from studies.critics.declare_rounds import read_areas, render_area_table
 from studies.lead_tables import format_lead
 from studies.numbers import (
+    PASS,
     Estimate,
     Rows,
     format_percent,
@@ -118,6 +120,16 @@ def read_leads(campaign: str) -> dict[str, dict[str, Any]]:
     }
 
 
+def average_mark(campaign: str, mark: int) -> dict[str, float]:
+    """Return the mean held-out pass@1 of every condition at one of its evaluations; the start is the first."""
+    rows = read_results(f"{campaign}/runs")
+    place = sorted({int(row["budget"]) for row in rows})[mark]
+    return {
+        name: fmean(float(row[PASS]) for row in rows if (row["condition"], int(row["budget"])) == (name, place))
+        for name in dict.fromkeys(row["condition"] for row in rows)
+    }
+
+
 def render_rates(name: str, policy: str) -> str:
     """Return the mean area of every rate that was tried for a comparison on a policy."""
     grids = [f"{name}_{part}_{policy}" for part in ("rates", "rates_more")]
@@ -135,6 +147,8 @@ def collect_numbers() -> dict[str, Any]:
         "candidates": tabulate_candidates(read_results("candidates/leaderboard")),
         "control_leads": read_control_leads(),
         "sparse": read_leads("sparse_hinted"),
+        "start": average_mark("sparse_hinted", 0)["reused"],
+        "first_marks": average_mark("sparse_hinted", 1),
         "rates": {
             f"{name}_rates_{policy}": render_if_run(
                 f"{name}_rates_{policy}/runs", lambda one=name, other=policy: render_rates(one, other)
