@@ -48,7 +48,7 @@ def tabulate_comparisons(rows: Rows) -> str:
     for row in rows:
         declared = [format_lead(parse_comparison(row)) if row["measure"] == "steadiness" else ""] * steadiness
         verdict = f"{row['verdict_study'].partition(':')[0]}, {format_p_value(float(row['p_study']))}"
-        arms = (row["campaign"], row["condition"], row["baseline"])
+        arms = (f"`{row['campaign']}`", row["condition"], row["baseline"])
         collapsed = read_leads(row["campaign"])[row["condition"]]["collapsed"]
         leads = (*format_measured(row, "area"), *format_measured(row, "end"))
         lines.append([*arms, *leads, *declared, f"{collapsed} of {row['pairs']}", verdict])
@@ -62,7 +62,7 @@ def tabulate_costs(rows: Rows) -> str:
     lines = []
     for row in rows:
         ratios = [row[f"{kind}_ratio"] for kind in TOKEN_KINDS]
-        arms = (row["campaign"], row["condition"], row["baseline"])
+        arms = (f"`{row['campaign']}`", row["condition"], row["baseline"])
         lines.append([*arms, *(f"{float(ratio):.2f}" if ratio else "none" for ratio in ratios)])
     return Table(heads, lines).to_markdown()
 
