@@ -57,9 +57,12 @@ def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str
     settings = {"data": {**config["data"], "init_args": task}}
     model = config["model"]
     settings["model"] = {"validation_seed": 0} | {key: model[key] for key in _MODEL_SETTINGS if key in model}
-    return MetricDefinition(
-        declaration.primary, f"held-out questions {declaration.span_label}", flatten_config(settings)
-    )
+    return MetricDefinition(declaration.primary, describe_outcomes(declaration), flatten_config(settings))
+
+
+def describe_outcomes(declaration: CampaignDeclaration) -> str:
+    """Return in words the outcomes that a campaign's primary metric summarises."""
+    return f"held-out questions {declaration.span_label}"
 
 
 def list_metric_differences(

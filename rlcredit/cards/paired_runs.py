@@ -16,7 +16,12 @@ from rlcredit.campaign.campaign_record import discard_refused_campaign, lock_cam
 from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.execution import run_campaign
 from rlcredit.campaign.launchers.local_launcher import open_local_machine
-from rlcredit.campaign.metric_definition import MetricDefinition, define_held_out_metric, list_metric_differences
+from rlcredit.campaign.metric_definition import (
+    MetricDefinition,
+    define_held_out_metric,
+    describe_outcomes,
+    list_metric_differences,
+)
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import render_settings
 from rlcredit.cards.budget import CardBudget
@@ -219,8 +224,9 @@ def _count_rollouts(evidence: CampaignEvidence, updates: int) -> CampaignEvidenc
         for key, run in evidence.runs.items()
     }
     declaration = replace(evidence.declaration, steps=evidence.declaration.end // updates)
-    outcomes = f"held-out questions {declaration.span_label}"
-    measures = {name: replace(measure, over=outcomes) for name, measure in evidence.measures.items()}
+    measures = {
+        name: replace(measure, over=describe_outcomes(declaration)) for name, measure in evidence.measures.items()
+    }
     return replace(evidence, declaration=declaration, runs=runs, measures=measures)
 
 

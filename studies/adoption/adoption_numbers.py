@@ -1,5 +1,6 @@
 """Numbers of the study of what is worth adopting; a table whose results are missing says so."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
@@ -120,14 +121,12 @@ def read_leads(campaign: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def average_mark(campaign: str, mark: int) -> dict[str, float]:
-    """Return the mean held-out pass@1 of every condition at one of its evaluations; the start is the first."""
-    rows = read_results(f"{campaign}/runs")
-    place = sorted({int(row["budget"]) for row in rows})[mark]
-    return {
-        name: fmean(float(row[PASS]) for row in rows if (row["condition"], int(row["budget"])) == (name, place))
-        for name in dict.fromkeys(row["condition"] for row in rows)
-    }
+def average_curves(campaign: str) -> Mapping[str, Mapping[int, float]]:
+    """Return the mean held-out pass@1 of every condition over its runs, by decoded tokens."""
+    values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in read_results(f"{campaign}/runs"):
+        values[row["condition"]][int(row["budget"])].append(float(row[PASS]))
+    return {name: {place: fmean(found) for place, found in sorted(curve.items())} for name, curve in values.items()}
 
 
 def render_rates(name: str, policy: str) -> str:
@@ -138,6 +137,7 @@ def render_rates(name: str, policy: str) -> str:
 
 def collect_numbers() -> dict[str, Any]:
     """Return the numbers and tables of the page."""
+    curves = average_curves("sparse_hinted")
     return {
         "comparisons": render_if_run(f"{STUDY}/study", lambda: tabulate_comparisons(read_results(f"{STUDY}/study"))),
         "costs": render_if_run(f"{STUDY}/study", lambda: tabulate_costs(read_results(f"{STUDY}/study"))),
@@ -147,8 +147,8 @@ def collect_numbers() -> dict[str, Any]:
         "candidates": tabulate_candidates(read_results("candidates/leaderboard")),
         "control_leads": read_control_leads(),
         "sparse": read_leads("sparse_hinted"),
-        "start": average_mark("sparse_hinted", 0)["reused"],
-        "first_marks": average_mark("sparse_hinted", 1),
+        "start": curves["reused"][0],
+        "first_marks": {name: list(curve.values())[1] for name, curve in curves.items()},
         "rates": {
             f"{name}_rates_{policy}": render_if_run(
                 f"{name}_rates_{policy}/runs", lambda one=name, other=policy: render_rates(one, other)

@@ -3,8 +3,6 @@
 python -m studies.adoption.draw_adoption
 """
 
-from collections import defaultdict
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,20 +18,19 @@ from rlcredit.base.plot_style import (
     create_figure,
     style_axes,
 )
-from studies.adoption.adoption_numbers import STUDY
+from rlcredit.campaign.declaration import ALPHA
+from studies.adoption.adoption_numbers import STUDY, average_curves
 from studies.adoption.declare_adoption import list_campaigns
 from studies.credit_patterns.tabulate_oracle import space_out_labels
-from studies.numbers import PASS, STUDIES, Rows, has_results, read_results
+from studies.numbers import STUDIES, Rows, has_results, read_results
 
 PICTURES = STUDIES / "pictures"
-
-VERDICT_COLOURS = {"better": BETTER_COLOUR, "worse": WORSE_COLOUR}
 
 LINE_COLOURS = (INK_COLOUR, ACCENT_COLOUR, SECOND_COLOUR, BETTER_COLOUR, "#862e9c", MUTED_COLOUR)
 
 
 def draw_leads(rows: Rows) -> None:
-    """Draw the lead by area of every comparison, with its interval.
+    """Draw the lead by area of every comparison, with its interval, in colour where it is decided after correction.
 
     Args:
         rows: Lines of the study's ``study.csv``.
@@ -44,8 +41,8 @@ def draw_leads(rows: Rows) -> None:
     axes.axvline(0, color=INK_COLOUR, linewidth=1)
     for place, row in enumerate(reversed(rows)):
         mean, low, high = (100 * float(row[f"area_{name}"]) for name in ("difference", "low", "high"))
-        verdict = "better" if low > 0 else "worse" if high < 0 else ""
-        colour = VERDICT_COLOURS.get(verdict, INK_COLOUR)
+        is_decided = float(row["p_area_holm"]) <= ALPHA
+        colour = (BETTER_COLOUR if mean > 0 else WORSE_COLOUR) if is_decided else INK_COLOUR
         axes.plot([low, high], [place, place], color=colour, linewidth=2)
         axes.plot(mean, place, "o", color=colour, markersize=5)
     axes.set_yticks(
@@ -59,16 +56,6 @@ def draw_leads(rows: Rows) -> None:
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     figure.savefig(PICTURES / "adoption_leads.png", dpi=150)
-
-
-def average_curves(campaign: str) -> Mapping[str, Mapping[int, float]]:
-    """Return the mean held-out pass@1 of every condition over its runs, by decoded tokens."""
-    values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in read_results(f"{campaign}/runs"):
-        values[row["condition"]][int(row["budget"])].append(float(row[PASS]))
-    return {
-        name: {place: float(np.mean(found)) for place, found in sorted(curve.items())} for name, curve in values.items()
-    }
 
 
 def draw_curves() -> None:
