@@ -80,6 +80,7 @@ class Comparison(NamedTuple):
         seeds: Seeds of the comparison; those of rates are two others.
         summary: What of held-out pass@1 is compared.
         budget: What is declared of the budget beside its tokens.
+        rate_of: Arm whose rate all have, where arms are to differ in one thing only; by default each has its own.
 
     """
 
@@ -91,6 +92,16 @@ class Comparison(NamedTuple):
     seeds: Sequence[int]
     summary: str = "area"
     budget: Mapping[str, int] = {}
+    rate_of: str | None = None
+
+    @property
+    def rated_arms(self) -> Arms:
+        """Arms whose rates are tried."""
+        return {self.rate_of: self.arms[self.rate_of]} if self.rate_of else self.arms
+
+    def share_rates(self, factors: Mapping[str, float]) -> dict[str, float]:
+        """Return the rate of every arm from those that were chosen."""
+        return {arm: factors[self.rate_of or arm] for arm in self.arms}
 
 
 def name_batch(prompts: int, completions: int) -> list[str]:
@@ -145,6 +156,7 @@ COMPARISONS = {
         seeds=range(640, 656),
         summary="steadiness",
         budget={"evaluations": 12},
+        rate_of="critic",
     ),
     "batches": Comparison(
         "Is the lead of rollouts used twice that of smaller batches?",
@@ -228,7 +240,8 @@ def declare_grid(part: str, name: str, policy: str, conditions: Mapping[str, lis
 def declare_main(name: str, policy: str, factors: Mapping[str, float]) -> dict[str, Any]:
     """Return a comparison on a policy, each arm at the rate that was chosen for it."""
     comparison = find_comparison(name, policy)
-    conditions = {arm: add_rate_files(files, factors[arm]) for arm, files in comparison.arms.items()}
+    rates = comparison.share_rates(factors)
+    conditions = {arm: add_rate_files(files, rates[arm]) for arm, files in comparison.arms.items()}
     families = {question: dict(family) for question, family in comparison.families.items()}
     baseline = next(iter(families.values()))["baseline"]
     plan = declare_campaign(name, policy, conditions, baseline=baseline, families=families, seeds=[*comparison.seeds])
@@ -239,7 +252,7 @@ def declare_part(part: str, name: str, policy: str) -> dict[str, Any] | None:
     """Return a declaration of one part of the work; None where nothing is to be run."""
     comparison, grid = find_comparison(name, policy), f"{name}_rates_{policy}"
     if part == "rates":
-        return declare_grid("rates", name, policy, list_rate_conditions(comparison.arms, comparison.rates))
+        return declare_grid("rates", name, policy, list_rate_conditions(comparison.rated_arms, comparison.rates))
     if part == "more":
         conditions = list_further_conditions(comparison.arms, comparison.rates, grid)
         return declare_grid("rates_more", name, policy, conditions) if conditions else None

@@ -42,13 +42,7 @@ rates | more | main)
     run_campaigns studies/adoption/campaigns/"$2$kind"_{long_chains,delayed,hinted,many_fillers}.yaml
     ;;
 study)
-    finished=()
-    for name in sparse_hinted sparse_many_fillers groups_hinted falls_long_chains falls_delayed batches_long_chains; do
-        [[ ! -e campaigns/$name/report ]] || finished+=("campaigns/$name")
-    done
-    rlcredit report "${finished[@]}" --out campaigns/adoption
-    mkdir -p "$results/adoption"
-    cp campaigns/adoption/{study,collapses}.csv "$results/adoption"
+    python -m studies.adoption.join_comparisons
     python -m studies.adoption.draw_adoption
     ;;
 *) echo "Say what to run: cards, rates, more or main of a comparison, or study." >&2 && exit 2 ;;

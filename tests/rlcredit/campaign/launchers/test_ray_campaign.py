@@ -13,6 +13,7 @@ from lightning.pytorch import Callback
 
 from rlcredit.campaign.process_identity import read_start_time
 from tests.forks import CommandFork
+from tests.processes import await_end
 
 ROOT = Path(__file__).parents[4]
 HOLD = "tests.rlcredit.campaign.launchers.test_ray_campaign.Hold"
@@ -75,8 +76,8 @@ def test_a_killed_command_leaves_nothing_in_the_cluster_and_goes_on(nodes, tmp_p
     said, _ = killed.communicate()
     assert killed.returncode == -signal.SIGKILL
     assert f"where      Ray at {nodes.address}: 2 nodes hold 1 run each; a run takes 1 CPU\n" in said
-    time.sleep(1)  # for the cluster to end the runs, which would go on holding
-    assert [read_start_time(record["pid"]) for record in records] == [None, None]
+    for record in records:  # the cluster ends the runs, which would go on holding
+        await_end(record)
 
     (tmp_path / "hold").unlink()
     done = begun(tmp_path, nodes.address)
