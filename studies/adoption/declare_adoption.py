@@ -109,8 +109,8 @@ def name_batch(prompts: int, completions: int) -> list[str]:
     return [f"configs/batches/p{prompts}.yaml", f"configs/batches/c{completions}.yaml"]
 
 
-SHAPES = {"4_by_8": name_batch(4, 8), "8_by_4": name_batch(8, 4), "16_by_2": name_batch(16, 2)}
-"""Ways to make 32 completions, by prompts and completions of each."""
+SHAPES = {"4_by_8": (4, 8), "8_by_4": (8, 4), "16_by_2": (16, 2)}
+"""Ways to make 32 completions: prompts, and completions of each."""
 
 COMPARISONS = {
     "sparse": Comparison(
@@ -129,8 +129,8 @@ COMPARISONS = {
         "A critic without groups: 32 completions of 4, 8 or 16 prompts, used twice.",
         ["hinted"],
         {
-            **{f"reused_{shape}": [REUSED, *files] for shape, files in SHAPES.items()},
-            **{f"critic_{shape}": [CRITIC, *files] for shape, files in SHAPES.items()},
+            **{f"reused_{shape}": [REUSED, *name_batch(*numbers)] for shape, numbers in SHAPES.items()},
+            **{f"critic_{shape}": [CRITIC, *name_batch(*numbers)] for shape, numbers in SHAPES.items()},
         },
         {
             "the critic, in every shape": {"baseline": "reused_4_by_8", "conditions": ["critic_4_by_8"]},
