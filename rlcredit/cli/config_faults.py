@@ -24,7 +24,7 @@ from rlcredit.config.class_paths import (
     load_named_class,
     walk_subclasses,
 )
-from rlcredit.config.reader import ENTRY_KEYS, Configuration, KeyPath, Roots, read_arguments
+from rlcredit.config.reader import ENTRY_KEYS, Configuration, KeyPath, Roots, name_entry, read_arguments
 
 MAX_READ_LENGTH = 200
 """Characters of a message that people still read; a list of names that would make it longer is left out."""
@@ -54,6 +54,11 @@ def _explain_stack_entry(config: Mapping[str, Any]) -> str | None:
         return "callbacks: no such key. A stack is written under trainer: {callbacks: [...]}."
     trainer = config.get("trainer")
     stack = trainer.get("callbacks") if isinstance(trainer, Mapping) else None
+    if isinstance(stack, Mapping) and "class_path" not in stack:
+        return (
+            "trainer.callbacks: expected a list of operators, got a mapping. To change an argument of one of them, "
+            "write `trainer.callbacks.OPERATOR.ARGUMENT: VALUE`."
+        )
     for place, entry in enumerate(stack if isinstance(stack, list) else []):
         name, arguments = None, {}
         if isinstance(entry, str) and " - " in entry:
@@ -98,7 +103,7 @@ class _FaultFinder:
             else:
                 yield from self._find_value_faults((key,), value, self.roots[key])
         if "data" in self.roots and "data" not in self.config:
-            yield "no configuration is named. Say which one: --config configs/tiny.yaml"
+            yield "data: missing: nothing says what to ask. First name a file with a task: --config configs/tiny.yaml"
 
     def _find_value_faults(self, path: KeyPath, value: Any, hint: Any) -> Iterator[str]:
         if hint is None or is_accepted(value, hint):
@@ -179,6 +184,8 @@ class _FaultFinder:
     def _explain_unknown_option(self, name: str) -> str:
         """Name the option that is spelt nearly so, or the options whose last part has this name."""
         path = tuple(name.split("."))
+        if entry := self._find_stack_entry(path[0]):
+            return f"--{name}: no such option. Did you mean `--trainer.callbacks.{'.'.join([entry, *path[1:]])}`?"
         repaired = repair_path(path, self.config, self.roots)
         places = find_places_of_name(path[-1], self.config, self.roots)
         if places and (len(path) == 1 or len(repaired) < len(path)):
@@ -189,6 +196,13 @@ class _FaultFinder:
         close = _render_path(repaired) if is_repaired else find_closest_name(name, options)
         advice = _render_suggestion(f"--{close}" if close else parser.find_meant_option(f"--{name}"))
         return f"--{name}: no such option.{advice or ' `rlcredit fit --help` lists those that there are.'}"
+
+    def _find_stack_entry(self, name: str) -> str | None:
+        """Return the operator of the stack that a name means, if it is none of the options."""
+        trainer = self.config.get("trainer")
+        stack = trainer.get("callbacks") if isinstance(trainer, Mapping) else None
+        names = [name_entry(entry) for entry in stack] if isinstance(stack, list) else []
+        return None if find_closest_name(name, list(self.roots)) else find_closest_name(name, names)
 
     def _find_related_classes(self, owner: type | None, name: str, path: KeyPath) -> list[str]:
         """Return the classes that could replace the one on a path and have the missing parameter."""

@@ -11,7 +11,7 @@ from rlcredit.base.messages import print_message
 from rlcredit.cli.config_checks import refuse_unusable_groups
 from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import resolve_run_words
-from rlcredit.config.arguments import CONFIG_KEYS
+from rlcredit.config.arguments import CONFIG_KEYS, find_similar_name
 from rlcredit.config.class_paths import patch_jsonargparse, refuse_misplaced_class
 from rlcredit.config.paths import extend_import_path
 from rlcredit.config.reader import Configuration, Roots, read_configuration
@@ -50,13 +50,14 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
     configuration = Configuration()
     try:
         patch_jsonargparse()
+        if not roots:
+            _refuse_misspelt_options(args)
         words = resolve_run_words(args)
         extend_import_path(words)
         configuration = read_configuration(words, roots)
         if not configuration.values:
             raise ValueError("no configuration is named. Say which one, as `--config configs/tiny.yaml`.")
         if not roots:
-            _refuse_misspelt_options(configuration)
             for flag, place in configuration.lost_flags.items():
                 print_message(f"warning: {flag} has no effect: {place} sets it again. Put `{flag}` behind that file.")
         refuse_unusable_groups(configuration.values)
@@ -68,10 +69,10 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
         sys.exit(REFUSED)
 
 
-def _refuse_misspelt_options(configuration: Configuration) -> None:
+def _refuse_misspelt_options(words: Sequence[str]) -> None:
     """Refuse flags that are spelt nearly as an option; what else they may mean is known once classes are imported."""
-    parser = make_fit_parser()
-    for key in configuration.values.keys() - {*CONFIG_KEYS}:
-        flag = configuration.find_origin((key,))
-        if flag == f"--{key}" and flag not in parser.options and (close := parser.find_similar_option(flag)):
+    names = [*make_fit_parser().options, *(f"--{key}" for key in CONFIG_KEYS)]
+    for flag in (word.partition("=")[0] for word in words):
+        is_known = flag[:2] != "--" or "." in flag or flag in names
+        if not is_known and (close := find_similar_name(flag, names)):
             raise ValueError(f"{flag}: no such option. Did you mean `{close}`?")

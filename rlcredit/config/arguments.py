@@ -30,6 +30,9 @@ CONFIG_KEYS = (
 LOOSE_OPTION = "{}: no such option. Options of `fit` may follow a --config."
 """Refusal of an option that only a configuration has, where none is named."""
 
+FILE_OPTIONS = {".yaml": "--config", ".yml": "--config", ".json": "--tasks", ".jsonl": "--tasks", "/": "--ckpt_path"}
+"""Option that names a file, by the file's ending, and a slash for a folder."""
+
 _MIN_OPTION_SIMILARITY = 0.8
 """From which similarity on an option is taken for a misspelt one."""
 
@@ -103,12 +106,21 @@ class CommandParser(argparse.ArgumentParser):
 
     def _refuse_word(self, word: str, suggestion: str | None) -> NoReturn:
         kind = "option" if word.startswith("-") else "argument"
-        advice = f"Did you mean `{suggestion}`?" if suggestion else f"`{self.prog} --help` lists those that there are."
+        advice = f"`{self.prog} --help` lists those that there are."
+        if suggestion:
+            advice = f"Did you mean `{suggestion}`?"
+        elif word in FILE_OPTIONS.values() and self.places:
+            advice = f"Name the file or folder alone, as `{self.prog} {self.places[0].metavar}`."
+        elif kind == "argument" and (option := find_file_option(word)) in self.options:
+            advice = f"Say `{option} {shorten_name(word)}`."
         self.error(f"{shorten_name(word)}: no such {kind}. {advice}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Parse, and refuse what is spelt nearly as one of its own options, before anything that is missing."""
-        for word in sys.argv[1:] if args is None else args:
+        words = sys.argv[1:] if args is None else args
+        if words and not self.places and not words[0].startswith("-"):
+            self._refuse_word(words[0], None)
+        for word in words:
             option, _, value = word.partition("=") if word.startswith("--") else (word, "", word)
             if kind := find_special_kind(value):
                 self.error(f"{shorten_name(value)} is {kind}, not a file. Name a file.")
@@ -129,7 +141,7 @@ class CommandParser(argparse.ArgumentParser):
             ['--out', '--out', '--out', None]
 
         """
-        if near := self.find_similar_option(option):
+        if near := find_similar_name(option, self._long_names):
             return near
         option_names = self._long_names
         thing = re.split("[-_]", option)[-1].lower()
@@ -138,13 +150,6 @@ class CommandParser(argparse.ArgumentParser):
             if len(matches) == 1:
                 return matches[0]
         return None
-
-    def find_similar_option(self, option: str) -> str | None:
-        """Return the option whose name is begun, prolonged or spelt nearly so."""
-        names = self._long_names
-        near = [name for name in names if len(option) > 3 and (name.startswith(option) or option.startswith(name))]
-        near = near or difflib.get_close_matches(option, names, 1, _MIN_OPTION_SIMILARITY)
-        return near[0] if near else None
 
     @property
     def _long_names(self) -> list[str]:
@@ -177,6 +182,30 @@ class CommandParser(argparse.ArgumentParser):
             choices = [choice.strip("' ") for choice in details[2].split(",")]
             return f"{flag}: expected {join_alternatives(choices)}, got {_cut_value(details[1])}."
         return f"{flag}: {problem}"
+
+
+def find_similar_name(option: str, names: Sequence[str]) -> str | None:
+    """Return the name that an option begins, prolongs or misspells.
+
+    Example:
+        >>> [find_similar_name(option, ["--trainer", "--model"]) for option in ("--trainr", "--mod", "--x")]
+        ['--trainer', '--model', None]
+
+    """
+    near = [name for name in names if len(option) > 3 and (name.startswith(option) or option.startswith(name))]
+    near = near or difflib.get_close_matches(option, names, 1, _MIN_OPTION_SIMILARITY)
+    return near[0] if near else None
+
+
+def find_file_option(name: str) -> str:
+    """Return the option that takes a file or folder of such a name; empty if none does.
+
+    Example:
+        >>> [find_file_option(name) for name in ("stack.yaml", "runs/grpo-seed0", "notes.txt", "word")]
+        ['--config', '--ckpt_path', '', '']
+
+    """
+    return FILE_OPTIONS.get(Path(name).suffix or "/" * ("/" in name), "")
 
 
 def _find_first_word(action: argparse.Action) -> str:

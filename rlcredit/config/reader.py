@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from rlcredit.base.files import refuse_special_files
+from rlcredit.config.arguments import find_file_option
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.class_paths import (
     find_declaring_class,
@@ -187,9 +188,9 @@ def pair_flags_with_values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         flag, equals, value = word.partition("=")
         name = flag.removeprefix("--")
         if not word.startswith("-"):
-            raise ValueError(
-                f"{shorten_name(word)}: no such argument. Options begin with --, and a text with blanks needs quotes."
-            )
+            shown, option = shorten_name(word), find_file_option(word)
+            rule = "Options begin with --, and a text with blanks needs quotes."
+            raise ValueError(f"{shown}: no such argument. {f'Say `{option} {shown}`.' if option else rule}")
         if name in SWITCH_OPTIONS and value:
             raise ValueError(f"{flag}: takes no value. Say `{flag}` alone.")
         if not equals and name not in SWITCH_OPTIONS:
@@ -240,10 +241,17 @@ class _Merger:
             self.set_path(str(key).split("."), value, own_lines)
 
     def set_path(self, path: Sequence[str], value: Any, lines: Mapping[KeyPath, str], *, is_text: bool = False) -> None:
-        """Merge a value at a dotted path; on its way a list means its last entry, a class means its arguments."""
+        """Merge a value at a dotted path; on its way a class means its arguments.
+
+        A list means its entry of the class that comes next in the path, as in ``trainer.callbacks.GTPO.beta``; its last
+        one if what comes next is no class.
+        """
         node, hint, place = self.configuration.values, self.roots, ()
-        for part in path[:-1]:
-            node, hint, place = self._enter_node(node, part, hint, place)
+        parts = list(path)
+        while len(parts) > 1:
+            part = parts.pop(0)
+            names_entry = len(parts) > 1 and parts[0][:1].isupper() and _holds_list(node, part)
+            node, hint, place = self._enter_node(node, part, hint, place, parts.pop(0) if names_entry else "")
         node, hints = _find_arguments(node, hint, path[-1])
         inner = hints.get(path[-1].removesuffix("+"))
         if is_text:
@@ -254,15 +262,26 @@ class _Merger:
             value = expand_call_forms(value, inner, key, folder=Path())
         self._merge_value(node, path[-1], value, inner, place, lines)
 
-    def _enter_node(self, node: dict[str, Any], part: str, hint: Any, place: KeyPath) -> tuple[Any, Any, KeyPath]:
-        """Return the mapping under a key, created if need be, with its type and its path."""
+    def _enter_node(
+        self, node: dict[str, Any], part: str, hint: Any, place: KeyPath, entry: str
+    ) -> tuple[Any, Any, KeyPath]:
+        """Return the mapping under a key, created if need be, with its type and its path.
+
+        Args:
+            node: Mapping that has the key.
+            part: Key.
+            hint: Type of the mapping.
+            place: Path of the mapping.
+            entry: Class of the entry that is meant of a list; the last one if empty.
+
+        """
         node, hints = _find_arguments(node, hint, part)
         owner: Any = node
         key: str | int = part
         place = (*place, part)
-        if isinstance(node.get(part), list) and node[part]:
+        if _holds_list(node, part):
             owner = node[part]
-            key = len(owner) - 1
+            key = _find_entry(owner, entry, place) if entry else len(owner) - 1
             place = (*place, key)
         child = owner[key] if key in owner or isinstance(key, int) else {}
         if isinstance(child, str) and load_named_class(child, find_expected_classes(hints.get(part))):
@@ -348,6 +367,39 @@ class _Merger:
             place = drop_entry_keys(path + line)
             self.configuration.origins.pop(place, None)  # the last place that was written comes last
             self.configuration.origins[place] = text
+
+
+def _holds_list(node: dict[str, Any], key: str) -> bool:
+    return bool(node.get(key)) and isinstance(node[key], list)
+
+
+def _find_entry(entries: Sequence[Any], name: str, place: KeyPath) -> int:
+    """Return the index of the only entry of a class in the list at a place.
+
+    Raises:
+        ValueError: there is none, or there are several.
+
+    """
+    key, names = ".".join(map(str, place)), [name_entry(entry) for entry in entries]
+    if names.count(name) == 1:
+        return names.index(name)
+    if name in names:
+        raise ValueError(f"{key}: {names.count(name)} entries are `{name}`. Change the one you mean in a file.")
+    meant = difflib.get_close_matches(name, names, n=1)
+    advice = f"Did you mean `{meant[0]}`?" if meant else f"It has {', '.join(dict.fromkeys(names))}."
+    raise ValueError(f"{key}: no entry is `{name}`. {advice}")
+
+
+def name_entry(entry: Any) -> str:
+    """Return the name of the class of an entry, in whichever form it is written.
+
+    Example:
+        >>> name_entry({"class_path": "callbacks.tokens.gtpo.GTPO"}), name_entry("GTPO(beta=0.2)"), name_entry("GTPO")
+        ('GTPO', 'GTPO', 'GTPO')
+
+    """
+    text = entry.get("class_path", "") if isinstance(entry, dict) else str(entry)
+    return str(text).partition("(")[0].rpartition(".")[2]
 
 
 def _read_mapping(value: Any) -> dict[str, Any]:

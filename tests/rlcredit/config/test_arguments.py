@@ -31,6 +31,7 @@ def make_small_parser():
         (["f", "--cuont=1"], "--cuont: no such option. Did you mean `--count`?"),
         (["f", "--cou=1"], "--cou: no such option. Did you mean `--count`?"),
         (["f", "--zzz"], "--zzz: no such option. `rlcredit small --help` lists those that there are."),
+        (["--config=f"], "--config: no such option. Name the file or folder alone, as `rlcredit small FILE`."),
         (["f", "g"], "g: no such argument. `rlcredit small --help` lists those that there are."),
     ],
 )
@@ -45,6 +46,8 @@ def test_an_error_names_the_option_the_value_and_the_repair_in_one_line(words, m
     ("parser", "words", "message"),
     [
         (make_sample_parser(), [], "--question: missing. Say it, as `rlcredit sample --question TEXT`."),
+        (make_export_parser(), ["runs/a"], "runs/a: no such argument. Say `--ckpt_path runs/a`."),
+        (make_try_parser(), ["a.yaml"], "a.yaml: no such argument. Say `--config a.yaml`."),
         (make_export_parser(), [], "--out: missing. Say it, as `rlcredit export --out FOLDER`."),
         (
             make_try_parser(),

@@ -44,6 +44,22 @@ def entry(name, /, **arguments):
             {"trainer": {"callbacks": ["GRPO", entry("GTPO", beta="0.3")]}},
         ),
         (
+            [
+                "--trainer.callbacks=[GRPO, GTPO(beta=0.2), HICRA]",
+                "--trainer.callbacks.GTPO.beta=0.3",
+                "--trainer.callbacks.GRPO.normalize_std=true",
+            ],
+            {"trainer": {"callbacks": [entry("GRPO", normalize_std="true"), entry("GTPO", beta="0.3"), "HICRA"]}},
+        ),
+        (
+            ["--trainer.callbacks=[GRPO, GTPO(beta=0.2)]", "--config={trainer.callbacks.GTPO.beta: 0.3}"],
+            {"trainer": {"callbacks": ["GRPO", entry("GTPO", beta=0.3)]}},
+        ),
+        (
+            ["--trainer.callbacks=[callbacks.tokens.gtpo.GTPO, HICRA]", "--trainer.callbacks.GTPO.beta=0.3"],
+            {"trainer": {"callbacks": [entry("callbacks.tokens.gtpo.GTPO", beta="0.3"), "HICRA"]}},
+        ),
+        (
             ["--data=ReasoningGym(name=gcd)", "--data.prompts_per_step=4"],
             {"data": entry("ReasoningGym", name="gcd", prompts_per_step="4")},
         ),
@@ -77,6 +93,23 @@ def entry(name, /, **arguments):
 )
 def test_later_words_win(words, values):
     assert read(*words) == values
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--trainer.callbacks.GTP.beta=1", "trainer.callbacks: no entry is `GTP`. Did you mean `GTPO`?"),
+        ("--trainer.callbacks.SEPA.beta=1", "trainer.callbacks: no entry is `SEPA`. It has GRPO, GTPO."),
+        (
+            "--trainer.callbacks.GTPO.beta=1",
+            "trainer.callbacks: 2 entries are `GTPO`. Change the one you mean in a file.",
+        ),
+    ],
+)
+def test_an_entry_that_is_not_there_once_cannot_be_changed(flag, message):
+    stack = "[GRPO, GTPO, GTPO]" if "2" in message else "[GRPO, GTPO(beta=0.2)]"
+    with pytest.raises(ValueError, match=rf"^{re.escape(message)}$"):
+        read(f"--trainer.callbacks={stack}", flag)
 
 
 def test_a_file_stands_for_a_group_or_a_class(tmp_path, monkeypatch):
@@ -116,7 +149,8 @@ def test_every_value_keeps_the_place_that_wrote_it_last(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["stray"], "stray: no such argument."),
+        (["stray"], "stray: no such argument. Options begin with --"),
+        (["my/stack.yaml"], "my/stack.yaml: no such argument. Say `--config my/stack.yaml`."),
         (["--trainer.max_steps"], "--trainer.max_steps: its value is missing. Say it, as `--trainer.max_steps VALUE`."),
         (["--print_confg"], "--print_confg: no such option. Did you mean `--print_config`?"),
         (["--replace=yes"], "--replace: takes no value. Say `--replace` alone."),
