@@ -24,7 +24,7 @@ def run_campaign_command(args: Sequence[str]) -> int:
     options = make_campaign_parser().parse_args(args)
     try:
         declaration = read_declaration(Path(find_config_file(str(options.file))))
-        root, settings = options.out / declaration.name, render_settings(declaration.settings)
+        root, settings = options.out / declaration.name, render_settings(declaration.settings, str(options.file))
         open_machines = load_machine_opener(options.launcher)
         with discard_refused_campaign(root), open_machines(root, options.address, options.slots) as make_launcher:
             if options.plan:

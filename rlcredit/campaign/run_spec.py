@@ -11,6 +11,7 @@ import yaml
 
 from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.config.paths import find_declared_file
+from rlcredit.config.reader import SOURCE_MARK
 from rlcredit.run_folder.layout import RunFolder
 
 
@@ -137,11 +138,16 @@ def build_run_command(args: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "rlcredit.campaign.child_process", "fit", *args]
 
 
-def render_settings(settings: dict[str, Any]) -> str:
+def render_settings(settings: dict[str, Any], declaration: str = "") -> str:
     """Render dotted keys as a configuration file, which keeps their types where a command line would guess.
 
+    Args:
+        settings: Values by dotted keys.
+        declaration: Name of the file that declares them, which messages then name.
+
     Example:
-        >>> print(render_settings({"data.init_args.seed": 1, "data.init_args.name": "x"}).strip())
+        >>> print(render_settings({"data.init_args.seed": 1, "data.init_args.name": "x"}, "first.yaml").strip())
+        # From first.yaml: settings
         data:
           init_args:
             seed: 1
@@ -157,4 +163,5 @@ def render_settings(settings: dict[str, Any]) -> str:
             if not isinstance(place, dict):
                 raise ValueError(f"settings: {key} lies inside the value of another setting. Keep one of them.")
         place[leaf] = value
-    return yaml.safe_dump(content, sort_keys=False)
+    mark = f"{SOURCE_MARK}{declaration}: settings\n" if declaration else ""
+    return mark + yaml.safe_dump(content, sort_keys=False)

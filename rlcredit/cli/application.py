@@ -53,7 +53,7 @@ from rlcredit.preflight.dry_run import REFUSAL_TYPES, explain_refusal, refuse_im
 from rlcredit.preflight.memory import refuse_excess_memory
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.preflight.prompts import refuse_unreadable_prompts
-from rlcredit.preflight.settings import refuse_unusable_settings
+from rlcredit.preflight.settings import RATE_KEY, find_learning_rate, refuse_unusable_settings
 from rlcredit.preflight.stack_rehearsal import open_local_data, refuse_unwritable_folder, rehearse_stack
 from rlcredit.record import MLflowDestination
 from rlcredit.record.destination import make_destination
@@ -197,8 +197,6 @@ class CreditCLI(OpenCLI):
         wishes = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
         config.ckpt_path = None if path is None else str(path)
         self.session = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, destination, **wishes)
-        if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
-            self._refuse_overwriting()
         if self.subcommand != "fit":
             trainer.logger = False
         if self.subcommand == "validate":
@@ -206,7 +204,7 @@ class CreditCLI(OpenCLI):
         self.described_loggers, trainer.logger = deferred_loggers.defer_loggers(trainer.logger)
 
     def _refuse_overwriting(self) -> None:
-        """Refuse to overwrite another run before anything starts; the first of several processes checks."""
+        """Refuse to overwrite another run before anything is read; the first of several processes checks."""
         try:
             with self.session.folder.lock_folder() if self.session.folder.lock.exists() else contextlib.nullcontext():
                 self.session.refuse_overwriting()
@@ -240,6 +238,8 @@ class CreditCLI(OpenCLI):
             raise ValueError(
                 f"trainer.val_check_interval: expected a number of steps, got {settings['val_check_interval']}. Say 20."
             )
+        if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
+            self._refuse_overwriting()
         if self.subcommand != "explain":
             self.datamodule.setup(str(self.subcommand))
         if self.subcommand != "fit":
@@ -274,6 +274,8 @@ class CreditCLI(OpenCLI):
         trainer = super().instantiate_trainer(**kwargs)
         refuse_impossible_run(trainer, self.model, self.datamodule)
         self.refuse_memory(trainer)
+        if self.subcommand != "validate" and find_learning_rate(self.config[str(self.subcommand)]) == 0:
+            rank_zero_only(print_message)(f"warning: {RATE_KEY} is 0, so that the policy stays as it is.")
         if self.subcommand != "explain":
             refuse_unloadable_policy(self.model.policy)
             refuse_unreadable_prompts(self.model, self.datamodule)

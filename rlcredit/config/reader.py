@@ -48,6 +48,9 @@ ENTRY_KEYS = ("class_path", "init_args", "dict_kwargs")
 
 CONFIG_FLAGS = ("-c", "--config")
 
+SOURCE_MARK = "# From "
+"""Begin of the first line of a file that was written from another place, which messages then name in its stead."""
+
 SWITCH_OPTIONS = {"replace": ("fit",), "show_prompt": ("explain",), "print_config": ("fit", "validate", "explain")}
 """Options that take no value, and the commands that have them."""
 
@@ -492,8 +495,9 @@ def _read_source(source: str) -> tuple[dict[str, Any], dict[KeyPath, str], Path]
             raise ValueError(f"{place}: contains a null byte, which no name or path may. Remove it.")
         if not isinstance(path[-1], str) and isinstance(_read_value(content, path[:-1]), dict):
             raise ValueError(f"{place}: keys must be texts, got {path[-1]!r}. Put quotes around it.")
+    source_place = text.partition("\n")[0].removeprefix(SOURCE_MARK) if text.startswith(SOURCE_MARK) else ""
     lines = {
-        path: f"{_show_file(name)}:{line}" if is_file else name
+        path: source_place or (f"{_show_file(name)}:{line}" if is_file else name)
         for path, line in _locate_nodes(yaml.compose(text, _ConfigLoader))
     }
     return content, lines, Path(source).parent if is_file else Path()

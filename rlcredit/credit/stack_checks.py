@@ -84,6 +84,21 @@ def explain_idle_operators(callbacks: Iterable[object], group_size: int, has_rea
     return [message for message in messages if message]
 
 
+def refuse_creditless_stack(callbacks: Iterable[object], group_size: int, has_real_rewards: bool = False) -> None:
+    """Refuse a stack that can give no credit at all, so that nothing would be learnt.
+
+    Arguments as for :func:`bound_advantages`.
+
+    Raises:
+        StackError: with the operator that gives none, and the repair.
+
+    """
+    callbacks = list(callbacks)
+    if bound_advantages(select_operators(callbacks), group_size, has_real_rewards)[-1] == 0:
+        idle = explain_idle_operators(callbacks, group_size, has_real_rewards)
+        raise StackError(idle[-1] if idle else "This stack gives no credit to any token. Remove what takes it away.")
+
+
 def _find_byproducts(operator: OperatorContract) -> frozenset[str]:
     """Return the fields that an operator may write although nothing reads them: what comes with a critic's values."""
     return frozenset(["critic", "critic_weight", "signal"] if "values" in operator.writes else [])

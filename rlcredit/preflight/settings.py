@@ -10,6 +10,9 @@ from lightning.pytorch.strategies import StrategyRegistry
 
 from rlcredit.decoding.sampling import Sampling
 
+RATE_KEY = "model.optimizer.init_args.lr"
+"""Key of the learning rate."""
+
 GPU_NAMES = ("cuda", "mps")
 """What Lightning's ``gpu`` may mean."""
 
@@ -36,12 +39,20 @@ def refuse_unusable_settings(config: Namespace) -> None:
                 Sampling(**settings.as_dict())
             except ValueError as error:
                 raise ValueError(f"model.{key}.{error}") from None
+    if (rate := find_learning_rate(config)) is not None and rate < 0:
+        raise ValueError(f"{RATE_KEY}: expected a number above 0, got {rate:g}. 1.0e-4 is usual with LoRA.")
     _refuse_absent_accelerator(trainer.accelerator)
     _refuse_missing_bfloat16(config)
     _refuse_unknown_strategy(trainer.strategy)
     if str(trainer.devices) in ("0", "[]", ""):
         text = repr(str(trainer.devices))
         raise ValueError(f"trainer.devices: expected a number from 1 on, or auto, got {text}. One is enough: say 1.")
+
+
+def find_learning_rate(config: Namespace) -> float | None:
+    """Return the learning rate of a configuration; None where its optimizer has none."""
+    rate = config.get(RATE_KEY)
+    return rate if isinstance(rate, (int, float)) else None
 
 
 def _refuse_absent_accelerator(accelerator: Any) -> None:

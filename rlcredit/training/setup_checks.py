@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
+from lightning.pytorch.trainer.states import TrainerFn
 
 from rlcredit.base.lightning_private import read_callbacks, read_checkpoint_times
 from rlcredit.credit.contract import StackError
-from rlcredit.credit.stack_checks import refuse_binary_operators, refuse_narrow_histograms
+from rlcredit.credit.stack_checks import (
+    refuse_binary_operators,
+    refuse_creditless_stack,
+    refuse_narrow_histograms,
+)
 from rlcredit.decoding.engine import Decoder
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.tasks.task import Task
@@ -100,6 +105,8 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
         )
     _refuse_oracle_ahead(module, trainer)
     callbacks = read_callbacks(trainer)
+    if trainer.state.fn != TrainerFn.VALIDATING:
+        refuse_creditless_stack(callbacks, module.sampling.completions, task.has_real_rewards)
     if task.has_real_rewards:
         refuse_binary_operators(callbacks, "data.rewards gives any numbers", "leave out data.rewards")
     else:

@@ -1,6 +1,7 @@
 """Verifiers and reward functions of one's own, as the trainer knows them: tried once, then asked in a process."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -91,6 +92,7 @@ class UserFunction:
         self.consequence = consequence
         self.pool: WorkerPool | None = None
         self.is_asynchronous = False
+        self.faults: Counter[str] = Counter()
 
     @property
     def file(self) -> Path | None:
@@ -180,7 +182,12 @@ class UserFunction:
         return replies
 
     def _warn(self, reply: Reply) -> None:
-        """Say once of a function that completions break it, and once that it fails itself."""
+        """Say that completions break a function, or that it fails itself: the first time, the tenth, and so on."""
+        if not reply.fault:
+            return
         follows = self.consequence if reply.outcome is Outcome.RAISED else "Such completions are not judged"
-        if reply.fault:
-            warn_once(f"{self.setting}: {self.path}: {reply.fault}. {follows}.", f"{self.path} {self.folder} {follows}")
+        self.faults[follows] += 1
+        times = 10 ** (len(str(self.faults[follows])) - 1)
+        again = f" This has happened {times:,} times." if times > 1 else ""
+        sentence = f"{self.setting}: {self.path}: {reply.fault}. {follows}.{again}"
+        warn_once(sentence, f"{self.path} {self.folder} {follows}{again}")

@@ -14,6 +14,7 @@ from rlcredit.campaign.run_spec import (
     list_run_specs,
     render_settings,
 )
+from rlcredit.config.reader import read_configuration
 
 ROOT = Path(__file__).parents[3]
 SMOKE = yaml.safe_load((ROOT / "configs" / "campaigns" / "tiny_smoke.yaml").read_text())
@@ -64,6 +65,13 @@ def test_a_run_is_the_command_that_a_person_would_type():
 def test_settings_keep_their_types():
     settings = {"a.b": [0.9, 0.95], "a.c": None, "d": "1", "e.f": True}
     assert yaml.safe_load(render_settings(settings)) == {"a": {"b": [0.9, 0.95], "c": None}, "d": "1", "e": {"f": True}}
+
+
+def test_a_message_about_a_setting_names_the_declaration(tmp_path):
+    file = tmp_path / "settings.yaml"
+    file.write_text(render_settings({"model.samplng.completions": 4}, "first.yaml"))
+    configuration = read_configuration(["fit", f"--config={file}"], {})
+    assert configuration.locate("model.samplng: no such key.") == "first.yaml: settings: model.samplng: no such key."
 
 
 def test_the_hash_is_of_the_content_not_of_the_writing():

@@ -99,6 +99,16 @@ def test_a_verifier_at_fault_leaves_its_case_unjudged(folder, patient):
     assert judge(verifier, [("c", "b", {}), ("c", "b=b", {})]) == [UNJUDGED, WRONG]
 
 
+def test_a_fault_is_told_again_once_it_is_tenfold(folder, patient, capsys):
+    verifier = UserVerifier("my_verifiers.raises")
+    verifier.start(("a=b", {}))
+    faulty = [(f"c{number}", "b", {}) for number in range(12)]
+    assert judge(verifier, faulty) == [UNJUDGED] * 12
+    first, again = capsys.readouterr().err.splitlines()
+    assert "it raised IndexError" in first
+    assert again.endswith("Such completions are not judged. This has happened 10 times.")
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
