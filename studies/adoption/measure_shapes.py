@@ -8,7 +8,8 @@ learns from some batches. Then GRPO and the critic credit the same batches, and 
 
 Agreement is the mean cosine between the gradients of two batches: one without noise, zero without signal. ``more`` is
 how much more the completions agree than those of 4 prompts do, ``interaction`` how much more of that the critic has
-than GRPO. Intervals of 95 % are by jackknife over batches.
+than GRPO. Batches also agree in what the critic has wrong; ``direction``, the cosine between its expected gradient and
+GRPO's, is below one by that. Intervals of 95 % are by jackknife over batches.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack import CreditStack
-from rlcredit.statistics.batch_agreement import mean_cosines
+from rlcredit.statistics.batch_agreement import agreement_and_direction, mean_cosines
 from rlcredit.statistics.intervals import jackknife_interval
 from rlcredit.training.credit_gradients import compute_credit_gradients
 from rlcredit.training.module import PolicyModule
@@ -120,9 +121,10 @@ def measure_shape(shape: str, weights: Mapping[str, Tensor], args: argparse.Name
 
 
 def measure_agreements(kept: Mapping[str, Sequence[Tensor]]) -> dict[str, Floats]:
-    """Return the agreement of batches under each credit, over all of them and without each, ``(B + 1,)``."""
-    gradients = {name: torch.stack(list(vectors)).double().numpy() for name, vectors in kept.items()}
-    return {name: mean_cosines(vectors, vectors) for name, vectors in gradients.items()}
+    """Return the agreement of batches under each credit, and the direction; over all batches and without each."""
+    flat, guarded = (torch.stack(kept[name]).double().numpy() for name in (FLAT, GUARDED))
+    agreement, _, direction = agreement_and_direction(guarded, flat)
+    return {FLAT: mean_cosines(flat, flat), GUARDED: agreement, "direction": direction}
 
 
 def compare_shapes(agreements: Mapping[str, Mapping[str, Floats]]) -> Iterator[dict[str, str | float]]:
@@ -134,16 +136,13 @@ def compare_shapes(agreements: Mapping[str, Mapping[str, Floats]]) -> Iterator[d
     """
     first, *_ = agreements.values()
     for shape, found in agreements.items():
-        for credit, values in found.items():
-            yield {"shape": shape, "credit": credit, "quantity": "agreement", **estimate_with_ends([values])}
-            if found is not first:
-                yield {
-                    **{"shape": shape, "credit": credit, "quantity": "more"},
-                    **estimate_with_ends([values, -first[credit]]),
-                }
+        quantities = {(credit, "agreement"): [found[credit]] for credit in (FLAT, GUARDED)}
+        quantities[GUARDED, "direction"] = [found["direction"]]
         if found is not first:
-            parts = [found[GUARDED] - found[FLAT], first[FLAT] - first[GUARDED]]
-            yield {"shape": shape, "credit": GUARDED, "quantity": "interaction", **estimate_with_ends(parts)}
+            quantities |= {(credit, "more"): [found[credit], -first[credit]] for credit in (FLAT, GUARDED)}
+            quantities[GUARDED, "interaction"] = [found[GUARDED] - found[FLAT], first[FLAT] - first[GUARDED]]
+        for (credit, quantity), parts in quantities.items():
+            yield {"shape": shape, "credit": credit, "quantity": quantity, **estimate_with_ends(parts)}
 
 
 def estimate_with_ends(parts: Sequence[Floats]) -> dict[str, float]:
