@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import difflib
 import json
 import math
 import re
@@ -54,12 +55,16 @@ def find_role_column(role: str, column: str | None, record: Mapping[str, Any], l
         raise ValueError(
             f"{location}: the {role} may be in `{'` or `'.join(matches)}`. Name the column in data.init_args.{role}."
         )
-    missing = f"column `{column}` is missing" if column else f"no column is called `{'`, `'.join(USUAL_COLUMNS[role])}`"
     nested_columns = _list_nested_columns(record, {column.rpartition(".")[2]} if column else set(USUAL_COLUMNS[role]))
+    columns = list_columns(record)
+    if column:
+        near = nested_columns or difflib.get_close_matches(column, columns, 1, 0.75)
+        advice = f"Did you mean `{'` or `'.join(near)}`?" if near else f"It has {', '.join(columns)}."
+        raise ValueError(f"data.init_args.{role}: {location}, has no column `{column}`. {advice}")
     example = f", for example {' or '.join(nested_columns)}" if nested_columns else ""
     raise ValueError(
-        f"{location}: {missing}; found {list_columns(record)}. Name the column of the {role} in data.init_args.{role}"
-        f"{example}."
+        f"{location}: no column is called `{'`, `'.join(USUAL_COLUMNS[role])}`; found {columns}. Name the column of "
+        f"the {role} in data.init_args.{role}{example}."
     )
 
 

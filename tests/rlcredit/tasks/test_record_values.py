@@ -42,7 +42,7 @@ def test_a_question_is_a_text_or_a_conversation():
 
 def test_a_column_with_a_point_in_its_name_comes_before_one_inside_another():
     assert find_role_column("answer", "a.b", {"a.b": 1}, "x") == "a.b"
-    with pytest.raises(ValueError, match=r"x: column `a.c` is missing; found \['a'\]"):
+    with pytest.raises(ValueError, match=r"data.init_args.answer: x, has no column `a.c`. It has a\."):
         find_role_column("answer", "a.c", {"a": {"b": 1}}, "x")
 
 
@@ -67,5 +67,5 @@ def test_a_column_inside_another_is_proposed_by_its_usual_name():
     example = "data.init_args.answer, for example reward_model.ground_truth or extra_info.answer."
     with pytest.raises(ValueError, match=f"no column is called .* Name the column of the answer in {example}$"):
         find_role_column("answer", None, row, "x")
-    with pytest.raises(ValueError, match=r"`ground_truth` is missing; .* for example reward_model.ground_truth\.$"):
+    with pytest.raises(ValueError, match=r"no column `ground_truth`. Did you mean `reward_model.ground_truth`\?$"):
         find_role_column("answer", "ground_truth", row, "x")

@@ -262,7 +262,7 @@ def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, con
         ({"path": "cut.json"}, "cut.json: not JSON (Expecting "),
         ({"path": "nan.parquet"}, "nan.parquet, row 1: column `answer` must be a non-empty text or a number, got nan."),
         ({"path": "turns.jsonl"}, "the last turn must be the user's or a tool's, for the policy answers it."),
-        ({"path": "deep.jsonl", "answer": "a.c"}, "column `a.c` is missing; found ['a', 'question']."),
+        ({"path": "deep.jsonl", "answer": "a.c"}, "has no column `a.c`. It has a, question."),
         ({"path": "same.csv", "validation": "same.csv"}, "no question is left for training; all of them are held out."),
     ],
 )
