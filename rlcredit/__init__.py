@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rlcredit.credit.stack import CreditStack
     from rlcredit.credit.stack_checks import check_stack
     from rlcredit.decoding.sampling import Sampling
+    from rlcredit.episodes.environment import Environment, Turn
     from rlcredit.outputs.held_out import HeldOutVerdicts
     from rlcredit.policy.policy import LoRA, Policy
     from rlcredit.record.logger import RunRecord
@@ -41,6 +42,7 @@ __all__ = [
     "CreditOperator",
     "CreditStack",
     "DynamicSampling",
+    "Environment",
     "HeldOutVerdicts",
     "LoRA",
     "Policy",
@@ -55,6 +57,7 @@ __all__ = [
     "Sampling",
     "StackError",
     "Task",
+    "Turn",
     "check_stack",
     "credit_heatmap",
     "make_trainer",
@@ -68,6 +71,7 @@ _MODULES = {
     "CreditOperator": "rlcredit.credit.operator",
     "CreditStack": "rlcredit.credit.stack",
     "DynamicSampling": "rlcredit.training.dynamic_sampling",
+    "Environment": "rlcredit.episodes.environment",
     "HeldOutVerdicts": "rlcredit.outputs.held_out",
     "LoRA": "rlcredit.policy.policy",
     "Policy": "rlcredit.policy.policy",
@@ -82,6 +86,7 @@ _MODULES = {
     "Sampling": "rlcredit.decoding.sampling",
     "StackError": "rlcredit.credit.contract",
     "Task": "rlcredit.tasks.task",
+    "Turn": "rlcredit.episodes.environment",
     "check_stack": "rlcredit.credit.stack_checks",
     "credit_heatmap": "rlcredit.credit.heatmap",
     "make_trainer": "rlcredit.cli.python_trainer",

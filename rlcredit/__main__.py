@@ -105,8 +105,8 @@ def _refuse_unknown_command(name: str) -> int:
     """Refuse a command that does not exist, with those of a like name; return the status of a refusal."""
     kind = "option" if name.startswith("-") else "command"
     close = difflib.get_close_matches(name, [*COMMAND_TABLE, *REQUEST_FUNCTIONS, *HELP_OPTIONS], n=1)
-    meant = f" Did you mean `{close[0]}`?" if close else ""
-    print(f"error: there is no {kind} `{name:.60}`.{meant} `rlcredit --help` lists the commands.", file=sys.stderr)
+    suggestion = f" Did you mean `{close[0]}`?" if close else ""
+    print(f"error: there is no {kind} `{name:.60}`.{suggestion} `rlcredit --help` lists the commands.", file=sys.stderr)
     return REFUSED
 
 

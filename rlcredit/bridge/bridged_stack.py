@@ -38,7 +38,8 @@ ARGUMENT_DESCRIPTIONS = {
     "prompt_ids": "token ids of the prompts, shape (B, L)",
     "turn_rewards": "the reward after each turn, shape (B, K), or a list for each completion",
     "states": "a hash of the observation that each turn acts on, shape (B, K), or `completion_ids` to make it from",
-    "decode": "a function from the token ids of a completion to the text of each",
+    "decode": "a function from a completion's token ids to a list with the text of each, as "
+    "rlcredit.policy.pieces.make_piece_decoder(tokenizer) returns",
     "step": "the number of optimizer steps taken so far",
 }
 """Arguments that a trainer may leave out, and what they are."""
@@ -172,9 +173,15 @@ def _decode_rows(decode: Decode, rollout: Rollout) -> list[list[str]]:
     """Return the texts of all tokens, and of what an environment has said between them."""
     rows = []
     for ids, length in zip(rollout.completion_ids.tolist(), find_read_lengths(rollout.mask).tolist(), strict=True):
-        rows.append(list(decode(ids[:length])))
-        if len(rows[-1]) != length:
-            raise ValueError(f"decode returned {len(rows[-1])} texts for {length} tokens. Return one for each.")
+        result = decode(ids[:length])
+        texts = list(result)
+        if isinstance(result, str) or len(texts) != length:
+            amount = "one text" if isinstance(result, str) else f"{len(texts)} texts"
+            raise ValueError(
+                f"decode returned {amount} for {length} tokens. Return a list with the text of each, or pass "
+                "rlcredit.policy.pieces.make_piece_decoder(tokenizer)."
+            )
+        rows.append(texts)
     return rows
 
 

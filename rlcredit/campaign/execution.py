@@ -1,6 +1,7 @@
 """Planning a campaign from its declaration, and running the plan."""
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -281,6 +282,7 @@ def _conclude_campaign(ledger: CampaignRecord, runs: list[RunSpec], parent: MLfl
     failed_runs = [spec.name for spec in runs if ledger.run_entry(spec).get("state") == FAILED_STATE]
     differing_runs = [spec.name for spec in runs if ledger.run_entry(spec).get("differences")]
     print(f"{len(runs) - len(failed_runs)} of {len(runs)} runs are finished; the ledger is {ledger.path}.")
+    print(f"What they show: rlcredit report {shlex.quote(str(ledger.path.parent))}")
     if failed_runs:
         print(f"failed: {', '.join(failed_runs)}. Their logs say why; the same command tries them again.")
     if differing_runs:

@@ -64,7 +64,7 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
     token_count = int(batch.rollout.mask.sum())
     yield Finding(
         "decoded",
-        "more tokens decoded",
+        "tokens decoded beside those of the completions",
         batch.decoded / token_count,
         "times",
         sentence=f"{batch.decoded:,} extra tokens are decoded, beside the {token_count:,} of the completions."

@@ -1,8 +1,10 @@
 """What code of somebody else's raises, in words: the exception and the line of one's own that it comes from."""
 
+import inspect
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rlcredit.config.module_source import INSTALLATION_FOLDERS
 
@@ -71,6 +73,13 @@ def find_own_place(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     user_frames = [frame for frame in frames if frame.filename[0] != "<" and _is_user_file(Path(frame.filename))]
     return _name_places(user_frames[-1:])
+
+
+def find_own_source(function: Callable[..., Any]) -> str:
+    """Return the file and first line of a function of somebody's own; empty if it is a library's, ours, or typed in."""
+    code = inspect.unwrap(function).__code__
+    is_own = code.co_filename[0] != "<" and _is_user_file(Path(code.co_filename))
+    return f"{Path(code.co_filename).name}, line {code.co_firstlineno}" if is_own else ""
 
 
 def _name_places(frames: Sequence[traceback.FrameSummary]) -> str:

@@ -191,9 +191,9 @@ def pair_flags_with_values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         flag, equals, value = word.partition("=")
         name = flag.removeprefix("--")
         if not word.startswith("-"):
-            shown, option = shorten_name(word), find_file_option(word)
+            text, option = shorten_name(word), find_file_option(word)
             rule = "Options begin with --, and a text with blanks needs quotes."
-            raise ValueError(f"{shown}: no such argument. {f'Say `{option} {shown}`.' if option else rule}")
+            raise ValueError(f"{text}: no such argument. {f'Say `{option} {text}`.' if option else rule}")
         if name in SWITCH_OPTIONS and value:
             raise ValueError(f"{flag}: takes no value. Say `{flag}` alone.")
         if not equals and name not in SWITCH_OPTIONS:
@@ -388,8 +388,8 @@ def _find_entry(entries: Sequence[Any], name: str, place: KeyPath) -> int:
         return names.index(name)
     if name in names:
         raise ValueError(f"{key}: {names.count(name)} entries are `{name}`. Change the one you mean in a file.")
-    meant = difflib.get_close_matches(name, names, n=1)
-    advice = f"Did you mean `{meant[0]}`?" if meant else f"It has {', '.join(dict.fromkeys(names))}."
+    matches = difflib.get_close_matches(name, names, n=1)
+    advice = f"Did you mean `{matches[0]}`?" if matches else f"It has {', '.join(dict.fromkeys(names))}."
     raise ValueError(f"{key}: no entry is `{name}`. {advice}")
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from rlcredit.base.interrupts import is_signal
 from rlcredit.base.process_end import STOPPING_ERRORS, catch_process_end
-from rlcredit.config.error_messages import describe_exception
+from rlcredit.config.error_messages import describe_exception, find_own_source
 from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.contract import OperatorContract, StackError
@@ -125,6 +125,15 @@ class CreditOperator(OperatorContract, Callback):
             NotFinite: it left a field that is not finite.
 
         """
+        try:
+            return self._assign_and_check(rollout, watch)
+        except StackError as error:
+            place = find_own_source(type(self).assign)
+            if not place or ", line " in str(error):
+                raise
+            raise StackError(f"{str(error).removesuffix('.')} ({place}).") from error.__cause__
+
+    def _assign_and_check(self, rollout: Rollout, watch: bool) -> Metrics:
         if missing := self.list_missing_facts(rollout):
             raise StackError(f"{self.label} reads {missing}, which this rollout lacks. Pass them to Rollout.")
         old_fields = {name: getattr(rollout, name) for name in WATCHED_FIELDS}

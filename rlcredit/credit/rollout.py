@@ -110,7 +110,7 @@ class ValueFunction(Protocol):
         ...
 
 
-@dataclass
+@dataclass(repr=False)
 class Rollout:
     """Sampled completions with their rewards, and the ledger that the credit stack edits.
 
@@ -263,6 +263,14 @@ class Rollout:
         for product in MADE_OF.get(name, ()) if value is not None else ():
             if product in self.unwritten:
                 bind(product, NEUTRAL_VALUES[product](self))
+
+    def __repr__(self) -> str:
+        """Return sizes and rewards in a line, where the fields would fill pages."""
+        rows, tokens, mean = len(self.mask), int(self.mask.sum()), float(self.rewards.float().mean())
+        return (
+            f"Rollout(step={self.step}: {rows} completions of {rows // self.group_size} prompts, {tokens:,} tokens, "
+            f"mean reward {mean:.3f})"
+        )
 
     def make_neutral(self, name: str) -> None:
         """Give a field of the ledger its neutral value, as if nobody had written it."""

@@ -95,8 +95,8 @@ def refuse_creditless_stack(callbacks: Iterable[object], group_size: int, has_re
     """
     callbacks = list(callbacks)
     if bound_advantages(select_operators(callbacks), group_size, has_real_rewards)[-1] == 0:
-        idle = explain_idle_operators(callbacks, group_size, has_real_rewards)
-        raise StackError(idle[-1] if idle else "This stack gives no credit to any token. Remove what takes it away.")
+        reasons = explain_idle_operators(callbacks, group_size, has_real_rewards)
+        raise StackError(reasons[-1] if reasons else "This stack gives no token any credit. Correct it.")
 
 
 def _find_byproducts(operator: OperatorContract) -> frozenset[str]:
@@ -116,8 +116,7 @@ def _refuse_undefined_read(stack: Sequence[OperatorContract], place: int, name: 
     writer_name = usual.__name__ if usual else f"an operator that writes `{name}`"
     verb, writer = ("Move", later_writers[0]) if later_writers else ("Put", writer_name)
     raise StackError(
-        f"{reader} reads `{name}`, which no callback above it writes. "
-        f"{verb} {writer} above {reader} in trainer.callbacks."
+        f"{reader} reads `{name}`, which no callback above it writes. {verb} {writer} above {reader} in the stack."
     )
 
 
@@ -134,20 +133,16 @@ def _refuse_dead_write(stack: Sequence[OperatorContract], place: int, name: str)
         repair = move if name in writer.reads else "Keep only one of the two"
         raise StackError(
             f"{overwriter} overwrites the `{name}` of {_operator_name(writer)} before anything uses it. "
-            f"{repair} in trainer.callbacks."
+            f"{repair} in the stack."
         )
     effective = [reader for number, reader in enumerate(stack[:place]) if reader.writes & uses[number + 1]]
     readers = [_operator_name(reader) for reader in effective if name in reader.reads]
     if name in views[place + 1] and not readers:
         return
-    repair = (
-        f"Move {_operator_name(writer)} above {readers[0]}"
-        if readers
-        else f"Remove {_operator_name(writer)} from the list"
-    )
-    place_text = "in trainer.callbacks." if readers else "trainer.callbacks."
+    writer_name = _operator_name(writer)
+    repair = f"Move {writer_name} above {readers[0]} in" if readers else f"Remove {writer_name} from"
     nothing = "which only probes read" if name in views[place + 1] else "which nothing below it reads"
-    raise StackError(f"{_operator_name(writer)} writes `{name}`, {nothing}. {repair} {place_text}")
+    raise StackError(f"{writer_name} writes `{name}`, {nothing}. {repair} the stack.")
 
 
 def _trace_field_uses(stack: Sequence[OperatorContract]) -> tuple[list[set[str]], list[set[str]]]:
@@ -178,7 +173,7 @@ def _refuse_divided_values(stack: Sequence[OperatorContract], place: int) -> Non
         reader, judge = _operator_name(stack[place]), _operator_name(judging)
         raise StackError(
             f"{reader} needs values of tokens that were not sampled, and {judge} tells none. Put HeadCritic or "
-            "RidgeCritic in its place in trainer.callbacks."
+            "RidgeCritic in its place in the stack."
         )
 
 
@@ -192,7 +187,7 @@ def _refuse_partial_credit(stack: Sequence[OperatorContract], place: int) -> Non
         name, giver = _operator_name(operator), _operator_name(crediting)
         raise StackError(
             f"{name} would change the credit of sampled tokens alone, and {giver} gives some to their alternatives as "
-            f"well. Move {name} above {giver} in trainer.callbacks."
+            f"well. Move {name} above {giver} in the stack."
         )
 
 
@@ -203,7 +198,7 @@ def _refuse_shaped_verdicts(stack: Sequence[OperatorContract], place: int) -> No
     if shaping is not None and "rewards" in operator.reads and binary:
         raise StackError(
             f"{binary} takes rewards of one for right and zero for wrong, and "
-            f"{_operator_name(shaping)} makes other numbers of them. Keep only one of the two in trainer.callbacks."
+            f"{_operator_name(shaping)} makes other numbers of them. Keep only one of the two in the stack."
         )
 
 
@@ -242,7 +237,7 @@ def _refuse_ambiguous_state(stack: Sequence[OperatorContract], place: int) -> No
     if twins:
         raise StackError(
             f"Two {_operator_name(operator)} with the same arguments would share one state in a checkpoint. "
-            "Change an argument of one, or keep only one, in trainer.callbacks."
+            "Change an argument of one, or keep only one, in the stack."
         )
 
 

@@ -182,7 +182,7 @@ class UserFunction:
         return replies
 
     def _warn(self, reply: Reply) -> None:
-        """Say that completions break a function, or that it fails itself: the first time, the tenth, and so on."""
+        """Report completions that break a function, and its own faults: the first time, the tenth, and so on."""
         if not reply.fault:
             return
         follows = self.consequence if reply.outcome is Outcome.RAISED else "Such completions are not judged"

@@ -1,4 +1,4 @@
-"""Declare what might be worth adopting, each against rollouts used twice: four comparisons and the rates for them.
+"""Declare what might be worth adopting, each against rollouts used twice: three comparisons and the rates for them.
 
 python -m studies.adoption.declare_adoption rates    # before any run but those of the candidates' cards
 python -m studies.adoption.declare_adoption more     # once studies/adoption/results has the reports of all rates
@@ -6,7 +6,6 @@ python -m studies.adoption.declare_adoption main     # once it has those of furt
 
 - ``sparse``: where success is rare, is a guarded critic, or one of the two candidates whose cards led most over the
   whole run, ahead of rollouts used twice?
-- ``groups``: does a critic need the siblings of a group, or may 32 completions be of more prompts?
 - ``falls``: do runs of a critic fall because it credits groups of equal rewards?
 - ``batches``: is the lead of rollouts used twice that of smaller batches?
 """
@@ -109,9 +108,6 @@ def name_batch(prompts: int, completions: int) -> list[str]:
     return [f"configs/batches/p{prompts}.yaml", f"configs/batches/c{completions}.yaml"]
 
 
-SHAPES = {"4_by_8": (4, 8), "8_by_4": (8, 4), "16_by_2": (16, 2)}
-"""Ways to make 32 completions: prompts, and completions of each."""
-
 COMPARISONS = {
     "sparse": Comparison(
         "Where success is rare: credit that decodes nothing, against rollouts used twice.",
@@ -124,25 +120,6 @@ COMPARISONS = {
         {"against rollouts used twice": {"baseline": "reused", "conditions": ["flat", "critic"]}},
         rates=(0.5, 1, 2),
         seeds=range(610, 622),
-    ),
-    "groups": Comparison(
-        "A critic without groups: 32 completions of 4, 8 or 16 prompts, used twice.",
-        ["hinted"],
-        {
-            **{f"reused_{shape}": [REUSED, *name_batch(*numbers)] for shape, numbers in SHAPES.items()},
-            **{f"critic_{shape}": [CRITIC, *name_batch(*numbers)] for shape, numbers in SHAPES.items()},
-        },
-        {
-            "the critic, in every shape": {"baseline": "reused_4_by_8", "conditions": ["critic_4_by_8"]},
-            "with 8 prompts": {"baseline": "reused_8_by_4", "conditions": ["critic_8_by_4"]},
-            "with 16 prompts": {"baseline": "reused_16_by_2", "conditions": ["critic_16_by_2"]},
-            "more prompts, with the critic": {
-                "baseline": "critic_4_by_8",
-                "conditions": ["critic_8_by_4", "critic_16_by_2"],
-            },
-        },
-        rates=(0.5, 1, 2),
-        seeds=range(630, 638),
     ),
     "falls": Comparison(
         "Why runs of a critic fall: with and without credit for groups of equal rewards.",

@@ -38,7 +38,10 @@ from rlcredit.training.credit_gradients import compute_credit_gradients
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.nan_and_mismatch import trainable_weights
 from studies import csv_rows
-from studies.adoption.declare_adoption import CRITIC, SHAPES
+from studies.adoption.declare_adoption import CRITIC
+
+SHAPES = {"4_by_8": (4, 8), "8_by_4": (8, 4), "16_by_2": (16, 2)}
+"""Ways to make 32 completions: prompts, and completions of each."""
 
 FLAT, GUARDED = "GRPO", "critic"
 Floats = NDArray[np.float64]

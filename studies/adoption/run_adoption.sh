@@ -5,7 +5,8 @@
 #   bash studies/adoption/run_adoption.sh more batches     # rates beyond those whose best was at an end
 #   bash studies/adoption/run_adoption.sh main batches     # the comparison, declared from the rates
 #   bash studies/adoption/run_adoption.sh study            # all comparisons together, once they are finished
-# Comparisons: sparse, groups, falls, batches.
+#   bash studies/adoption/run_adoption.sh shapes           # noise of gradients by prompts and completions of a step
+# Comparisons: sparse, falls, batches.
 # Then name every folder of results in studies/adoption/commit.txt, and run python -m studies.render.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -41,9 +42,10 @@ rates | more | main)
     case $part in rates) kind=_rates ;; more) kind=_rates_more ;; main) kind= ;; esac
     run_campaigns studies/adoption/campaigns/"$2$kind"_{long_chains,delayed,hinted,many_fillers}.yaml
     ;;
+shapes) PYTHONPATH=scripts python -m studies.adoption.measure_shapes --out "$results/shapes.csv" ;;
 study)
     python -m studies.adoption.join_comparisons
     python -m studies.adoption.draw_adoption
     ;;
-*) echo "Say what to run: cards, rates, more or main of a comparison, or study." >&2 && exit 2 ;;
+*) echo "Say what to run: cards, shapes, rates, more or main of a comparison, or study." >&2 && exit 2 ;;
 esac

@@ -54,8 +54,7 @@ def test_operators_assign_credit_without_lightning():
     done = subprocess.run([sys.executable, "-c", WITHOUT], env={**os.environ, **path}, capture_output=True, text=True)
     assert done.stdout.splitlines() == [
         "[[0.375, 0.625], [-0.5, -0.5]]",
-        "SEPA reads `plan_mask`, which no callback above it writes. "
-        "Put StrategicGrams above SEPA in trainer.callbacks.",
+        "SEPA reads `plan_mask`, which no callback above it writes. Put StrategicGrams above SEPA in the stack.",
         "[[0.375, 0.625], [-0.5, -0.5]]",
         "[]",
     ], done.stderr

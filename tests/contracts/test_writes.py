@@ -200,19 +200,18 @@ NOTHING = "SoftOverlong writes `rewards`, which nothing below it reads."
 @pytest.mark.parametrize(
     ("stack", "message"),
     [
-        ([PENALTY, MaxRL(), CreditHeatmap()], f"{NOTHING} Remove SoftOverlong from the list trainer.callbacks."),
-        ([PENALTY, CreditHeatmap(), MaxRL()], f"{NOTHING} Remove SoftOverlong from the list trainer.callbacks."),
-        ([GRPO(), PENALTY, CreditHeatmap()], f"{NOTHING} Move SoftOverlong above GRPO in trainer.callbacks."),
-        ([GRPO(), PENALTY, BatchNormalization()], f"{NOTHING} Move SoftOverlong above GRPO in trainer.callbacks."),
-        ([PENALTY, MaxRL(), BatchNormalization()], f"{NOTHING} Remove SoftOverlong from the list trainer.callbacks."),
+        ([PENALTY, MaxRL(), CreditHeatmap()], f"{NOTHING} Remove SoftOverlong from the stack."),
+        ([PENALTY, CreditHeatmap(), MaxRL()], f"{NOTHING} Remove SoftOverlong from the stack."),
+        ([GRPO(), PENALTY, CreditHeatmap()], f"{NOTHING} Move SoftOverlong above GRPO in the stack."),
+        ([GRPO(), PENALTY, BatchNormalization()], f"{NOTHING} Move SoftOverlong above GRPO in the stack."),
+        ([PENALTY, MaxRL(), BatchNormalization()], f"{NOTHING} Remove SoftOverlong from the stack."),
         (
             [PENALTY, GRPO(), MaxRL()],
-            "MaxRL overwrites the `advantages` of GRPO before anything uses it. "
-            "Keep only one of the two in trainer.callbacks.",
+            "MaxRL overwrites the `advantages` of GRPO before anything uses it. Keep only one of the two in the stack.",
         ),
         (
             [StrategicGrams(), LinearLambda(), GTPO(), SEPA(), SignalStats()],
-            "SEPA writes `signal`, which only probes read. Move SEPA above GTPO in trainer.callbacks.",
+            "SEPA writes `signal`, which only probes read. Move SEPA above GTPO in the stack.",
         ),
     ],
 )

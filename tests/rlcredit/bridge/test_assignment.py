@@ -401,9 +401,10 @@ def test_arguments_of_other_shapes_are_refused_by_name(changed, message):
         assign_credit([GRPO()], **small(**changed))
 
 
-def test_a_decoder_returns_one_text_per_token():
-    with pytest.raises(ValueError, match="decode returned 1 texts for 2 tokens"):
-        assign_credit([StrategicGrams(), GRPO(), HICRA()], decode=lambda ids: ["".join(map(str, ids))], **small())
+@pytest.mark.parametrize(("texts", "found"), [(["ab"], "1 texts"), ("ab", "one text")])
+def test_a_decoder_returns_one_text_per_token(texts, found):
+    with pytest.raises(ValueError, match=f"decode returned {found} for 2 tokens. Return a list with the text of each"):
+        assign_credit([StrategicGrams(), GRPO(), HICRA()], decode=lambda ids: texts, **small())
 
 
 def test_state_goes_on_from_batch_to_batch_and_comes_back_from_a_checkpoint():

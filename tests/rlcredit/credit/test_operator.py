@@ -78,87 +78,80 @@ def test_a_copy_leaves_the_policy_that_logs_for_an_operator():
     [
         (
             [GRPO(), HICRA()],
-            "HICRA reads `plan_mask`, which no callback above it writes. "
-            "Put StrategicGrams above HICRA in trainer.callbacks.",
+            "HICRA reads `plan_mask`, which no callback above it writes. Put StrategicGrams above HICRA in the stack.",
         ),
         (
             [GRPO(), StrategicGrams(), LinearLambda(), GTPO(), SEPA()],
-            "SEPA writes `signal`, which nothing below it reads. Move SEPA above GTPO in trainer.callbacks.",
+            "SEPA writes `signal`, which nothing below it reads. Move SEPA above GTPO in the stack.",
         ),
         (
             [GTPO(), GRPO()],
-            "GRPO overwrites the `advantages` of GTPO before anything uses it. "
-            "Move GRPO above GTPO in trainer.callbacks.",
+            "GRPO overwrites the `advantages` of GTPO before anything uses it. Move GRPO above GTPO in the stack.",
         ),
         (
             [GRPO(), PROBE, MaxRL()],
-            "MaxRL overwrites the `advantages` of GRPO before anything uses it. "
-            "Keep only one of the two in trainer.callbacks.",
+            "MaxRL overwrites the `advantages` of GRPO before anything uses it. Keep only one of the two in the stack.",
         ),
         (
             [GRPO(), HICRA(), StrategicGrams()],
-            "HICRA reads `plan_mask`, which no callback above it writes. "
-            "Move StrategicGrams above HICRA in trainer.callbacks.",
+            "HICRA reads `plan_mask`, which no callback above it writes. Move StrategicGrams above HICRA in the stack.",
         ),
         (
             [GRPO(), LinearLambda()],
-            "LinearLambda writes `sepa_lambda`, which nothing below it reads. "
-            "Remove LinearLambda from the list trainer.callbacks.",
+            "LinearLambda writes `sepa_lambda`, which nothing below it reads. Remove LinearLambda from the stack.",
         ),
         (
             [GRPO(), StrategicGrams(), SEPA(), GTPO()],
-            "SEPA reads `sepa_lambda`, which no callback above it writes. "
-            "Put LinearLambda above SEPA in trainer.callbacks.",
+            "SEPA reads `sepa_lambda`, which no callback above it writes. Put LinearLambda above SEPA in the stack.",
         ),
         (
             [GRPO(), Delight(blend="lambda")],
             "Delight reads `sepa_lambda`, which no callback above it writes. "
-            "Put LinearLambda above Delight in trainer.callbacks.",
+            "Put LinearLambda above Delight in the stack.",
         ),
         (
             [GRPO(), Delight(), Delight()],
             "Two Delight with the same arguments would share one state in a checkpoint. "
-            "Change an argument of one, or keep only one, in trainer.callbacks.",
+            "Change an argument of one, or keep only one, in the stack.",
         ),
         (
             [GRPO(), Entropy(), PredictiveVariance(), GTPO()],
             "PredictiveVariance overwrites the `signal` of Entropy before anything uses it. "
-            "Keep only one of the two in trainer.callbacks.",
+            "Keep only one of the two in the stack.",
         ),
         (
             [GRPO(), HeadCritic(), GAE(share=0.5), AdapterCritic(), ExpectedGradient()],
             "ExpectedGradient needs values of tokens that were not sampled, and AdapterCritic tells none. Put "
-            "HeadCritic or RidgeCritic in its place in trainer.callbacks.",
+            "HeadCritic or RidgeCritic in its place in the stack.",
         ),
         (
             [GRPO(), HeadCritic(), GAE(share=0.5), ForcedAnswer(), ExpectedGradient()],
             "ExpectedGradient needs values of tokens that were not sampled, and ForcedAnswer tells none. Put "
-            "HeadCritic or RidgeCritic in its place in trainer.callbacks.",
+            "HeadCritic or RidgeCritic in its place in the stack.",
         ),
         (
             [GRPO(), HeadCritic(), SkillWeight(), ForcedAnswer(), GAE()],
             "ForcedAnswer overwrites the `critic_weight` of SkillWeight before anything uses it. "
-            "Move ForcedAnswer above SkillWeight in trainer.callbacks.",
+            "Move ForcedAnswer above SkillWeight in the stack.",
         ),
         (
             [HeadCritic(), ExpectedGradient(), BatchNormalization()],
             "BatchNormalization would change the credit of sampled tokens alone, and ExpectedGradient gives some to "
-            "their alternatives as well. Move BatchNormalization above ExpectedGradient in trainer.callbacks.",
+            "their alternatives as well. Move BatchNormalization above ExpectedGradient in the stack.",
         ),
         (
             [SoftOverlong(), GRPO(), OracleTeacher(), RidgeCritic(), GAE()],
             "OracleTeacher takes rewards of one for right and zero for wrong, and SoftOverlong makes other numbers of "
-            "them. Keep only one of the two in trainer.callbacks.",
+            "them. Keep only one of the two in the stack.",
         ),
         (
             [AnnealOut(SoftOverlong()), GRPO(), ForcedAnswer(), GAE()],
             "ForcedAnswer takes rewards of one for right and zero for wrong, and AnnealOut makes other numbers of "
-            "them. Keep only one of the two in trainer.callbacks.",
+            "them. Keep only one of the two in the stack.",
         ),
         (
             [GRPO(), OracleTeacher(), RidgeCritic(lam=0.5), GAE()],
-            "OracleTeacher writes `returns`, which nothing below it reads. "
-            "Remove OracleTeacher from the list trainer.callbacks.",
+            "OracleTeacher writes `returns`, which nothing below it reads. Remove OracleTeacher from the stack.",
         ),
     ],
 )

@@ -180,7 +180,7 @@ def test_a_hub_record_without_its_mark_names_split_row_and_column(tmp_path):
 
 def test_a_missing_column_is_named(tmp_path):
     task = Records(hub_folder(tmp_path, ("question", "answer"), "{i}", "{i}"), question="prompt")
-    with pytest.raises(ValueError, match=r"data.init_args.question: .*has no column `prompt`. It has answer, question."):
+    with pytest.raises(ValueError, match=r"question: .*has no column `prompt`. It has answer, question\."):
         task.setup()
 
 

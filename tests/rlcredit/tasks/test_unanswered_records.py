@@ -87,7 +87,7 @@ def test_a_verifier_of_ones_own_under_rewards_needs_no_answer(read):
 
 
 def test_a_column_of_answers_that_is_named_must_be_there_and_records_may_be_left_out(read):
-    with pytest.raises(ValueError, match="data.init_args.answer: q.jsonl, line 1, has no column `solution`"):
+    with pytest.raises(ValueError, match=r"data.init_args.answer: q.jsonl, line 1, has no column `solution`"):
         read(POEMS, rewards="unanswered.count_lines", answer="solution")
     task = read(HALF, verifier="unanswered.judge_answer", skip_unanswered=True)
     assert [example.answer for example in task.held_out_set] == ["1", "3"]
