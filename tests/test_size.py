@@ -10,16 +10,16 @@ LINE_BUDGETS = {
     "rlcredit/bridge": 1383,  # the stacks in other trainers
     "rlcredit/campaign": 3655,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4146,  # report cards of operators
-    "rlcredit/cli": 3878,  # the command line
-    "rlcredit/config": 2479,  # what people write, read and checked
-    "rlcredit/credit": 2970,  # the rollout, the operator, the checks of a stack
+    "rlcredit/cli": 3882,  # the command line
+    "rlcredit/config": 2481,  # what people write, read and checked
+    "rlcredit/credit": 2981,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
     "rlcredit/episodes": 1365,  # environments that answer a policy turn by turn
     "rlcredit/evaluation": 1745,  # policies compared on held-out questions
     "rlcredit/formulas": 2871,  # pure formulas on tensors
     "rlcredit/losses": 1086,  # credit and ratios to a scalar
     "rlcredit/oracle": 1024,  # the policy's own estimate of a prefix's value
-    "rlcredit/outputs": 997,  # files that a run leaves
+    "rlcredit/outputs": 1029,  # files that a run leaves
     "rlcredit/pages": 701,  # tables, formats and layout of pages
     "rlcredit/policy": 3010,  # the language model and its adapter
     "rlcredit/preflight": 1500,  # checks before weights are read
@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 6192,  # one file for each operator and probe
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34286,  # mirror of `rlcredit`
+    "tests/rlcredit": 34303,  # mirror of `rlcredit`
     "tests/scripts": 423,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""

@@ -16,6 +16,8 @@ from rlcredit.cli.policy_arguments import NamedPolicy, load_named_policy, run_or
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config import strict_yaml
 from rlcredit.outputs.adapter import CARD_PARAMETERS
+from rlcredit.outputs.code_versions import describe_code_versions, read_code_versions
+from rlcredit.outputs.held_out import describe_held_out_change
 from rlcredit.policy.export import MergedWeights, export_policy
 
 
@@ -66,7 +68,9 @@ def _describe_origin(choice: NamedPolicy, command: str) -> dict[str, str]:
         parameters = json.loads(choice.run.parameters.read_text(encoding="utf-8"))
         facts = {"condition": config.get("condition"), "seed": config.get("seed_everything")}
         facts |= {name: parameters.get(name) for name in CARD_PARAMETERS}
-    facts |= {"steps": choice.step, "command": f"`{command}`"}
+    held_out = choice.run and describe_held_out_change(choice.run, choice.step)
+    facts |= {"steps": choice.step, "held-out pass@1": held_out, "command": f"`{command}`"}
+    facts["made with"] = describe_code_versions(read_code_versions())
     return {name: str(value) for name, value in facts.items() if value is not None}
 
 

@@ -107,7 +107,9 @@ class CommandParser(argparse.ArgumentParser):
     def _refuse_word(self, word: str, suggestion: str | None) -> NoReturn:
         kind = "option" if word.startswith("-") else "argument"
         advice = f"`{self.prog} --help` lists those that there are."
-        if suggestion:
+        if word.startswith("--") and word[2:].partition(".")[0] in CONFIG_KEYS and "." in word:
+            advice = "It is one of a configuration. Write it into the file that you name."
+        elif suggestion:
             advice = f"Did you mean `{suggestion}`?"
         elif word in FILE_OPTIONS.values() and self.places:
             advice = f"Name the file or folder alone, as `{self.prog} {self.places[0].metavar}`."

@@ -147,11 +147,22 @@ def _describe_completion(
         "alternatives": list_alternatives(rollout, row),
         "continuations": list_continuations(rollout, row),
     }
+    if explanation := _explain_absent_credit(rollout, row):
+        record["absent"] = explanation
     if blocks := rollout.list_blocks(row, decode):
         record["turns"] = [block._asdict() for block in blocks]
     if errors is not None:
         record["errors"] = [round(e, 4) for e in errors[place].cpu()[mask[: errors.shape[1]]].tolist()]
     return record
+
+
+def _explain_absent_credit(rollout: Rollout, row: int) -> str:
+    """Return why a completion has no credit at all, where its group has equal rewards; empty elsewhere."""
+    start = row - row % rollout.group_size
+    rewards = rollout.rewards[start : start + rollout.group_size]
+    ledger = rollout.trail[-1][1] if rollout.trail else rollout.advantages
+    is_idle = rollout.group_size > 1 and bool((rewards == rewards[0]).all()) and not ledger[row].any()
+    return "no credit: rewards of its group are equal" if is_idle else ""
 
 
 def _find_prompt_text(rollout: Rollout, row: int, decode: Decode | None) -> str:

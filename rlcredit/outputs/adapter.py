@@ -11,7 +11,8 @@ from lightning.pytorch.utilities import rank_zero_only
 from safetensors import SafetensorError
 
 from rlcredit.base.exit_status import StorageUnavailable
-from rlcredit.outputs.code_versions import read_code_versions
+from rlcredit.outputs.code_versions import describe_code_versions, read_code_versions
+from rlcredit.outputs.held_out import describe_held_out_change
 from rlcredit.outputs.run_identity import RunIdentity
 from rlcredit.pages.tables import Table
 from rlcredit.policy.model_loading import find_embedded_policy
@@ -51,7 +52,13 @@ Licence: an adapter changes weights of its base model, whose licence says how bo
 
 
 def render_adapter_card(
-    name: str, path: str, location: str, step: int, parameters: Mapping[str, Any], versions: Mapping[str, str]
+    name: str,
+    path: str,
+    location: str,
+    step: int,
+    parameters: Mapping[str, Any],
+    versions: Mapping[str, str],
+    held_out: str | None,
 ) -> str:
     """Return the card in Markdown.
 
@@ -62,19 +69,20 @@ def render_adapter_card(
         step: Optimizer steps taken.
         parameters: Parameters of the run.
         versions: Versions of the code and its libraries.
+        held_out: Held-out pass@1 before and after training, None if unknown.
 
     """
     header = ["library_name: peft", "tags: [lora, reinforcement-learning, rlcredit]"]
     if not find_embedded_policy(path) and not Path(path).exists():  # of a hub
         header.insert(1, f"base_model: {path}")
     base = f"`{path}`, embedded in rlcredit" if find_embedded_policy(path) else f"`{path}`"
-    origin = ", ".join(f"{key.removeprefix('version.')} {value}" for key, value in versions.items())
     facts = {
         "base": base,
         "run": name,
         "steps": step,
         **{key: parameters.get(key) for key in CARD_PARAMETERS},
-        "made with": origin,
+        **({"held-out pass@1": held_out} if held_out else {}),
+        "made with": describe_code_versions(versions),
     }
     return CARD_TEMPLATE.format(
         header="\n".join(header),
@@ -118,6 +126,7 @@ class SaveAdapter(Callback):
                 trainer.global_step,
                 self.identity.parameters,
                 read_code_versions(),
+                describe_held_out_change(find_run_folder(trainer), trainer.global_step),
             )
             (part_folder / CARD_NAME).write_text(render_adapter_card(self.identity.name, *details), encoding="utf-8")
             shutil.rmtree(path, ignore_errors=True)

@@ -1,6 +1,7 @@
 """The versions of the code that a run is made with."""
 
 import subprocess
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,6 +14,11 @@ def read_code_versions() -> dict[str, str]:
         "git_commit": read_git_commit(),
         **{f"version.{package}": version(package) for package in VERSIONED_PACKAGES},
     }
+
+
+def describe_code_versions(versions: Mapping[str, str]) -> str:
+    """Return the versions that :func:`read_code_versions` returns in a line."""
+    return ", ".join(f"{key.removeprefix('version.')} {value}" for key, value in versions.items())
 
 
 def read_git_commit() -> str:

@@ -17,6 +17,7 @@ from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.formulas.distributed import has_other_processes
 from rlcredit.pages.tables import Table
 from rlcredit.record.artifacts import find_run_folder, publish_tags, publish_text
+from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.training.module import PolicyModule
@@ -147,6 +148,22 @@ def render_held_out_value(name: str, metrics: Mapping[str, Any]) -> str:
     is_result = "pass_at_" in quantity or quantity == "reward"
     is_unjudged = is_result and float(metrics.get(f"{place}/unjudged", 0.0)) == 1.0
     return "not judged" if is_unjudged else f"{float(metrics[name]):.3f}"
+
+
+def describe_held_out_change(folder: RunFolder, last_step: int | None) -> str | None:
+    """Return held-out pass@1 at the first evaluation of a run and at a step; None where it was not asked at both.
+
+    Args:
+        folder: Folder of the run.
+        last_step: Step of the second evaluation; no evaluation if None.
+
+    """
+    steps = folder.evaluated_steps()
+    if last_step not in steps or len(steps) < 2:
+        return None
+    results = [json.loads(folder.evaluation_file(step).read_text("utf-8"))["metrics"] for step in (steps[0], last_step)]
+    values = [render_held_out_value("val/pass_at_1", metrics) for metrics in results]
+    return f"{values[0]} after {steps[0]} steps, {values[1]} after {last_step}"
 
 
 def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:

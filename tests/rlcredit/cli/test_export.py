@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 
 import pytest
@@ -8,6 +9,7 @@ from transformers import AutoModelForCausalLM
 
 from rlcredit.cli.export import run_export_command
 from rlcredit.policy.export import MergedWeights
+from rlcredit.run_folder.layout import RunFolder
 from tests.rlcredit.cli.trained_run import made
 
 
@@ -38,9 +40,15 @@ def test_the_card_names_what_the_run_has_left_of_itself(tmp_path):
     (tmp_path / "run" / "parameters.json").write_text(json.dumps({"stack": "GRPO", "optimizer": "AdamW(lr=0.001)"}))
     config = tmp_path / "run" / "config.yaml"
     config.write_text(f"seed_everything: 3{config.read_text()}")
+    for step, share in ((0, 0.25), (4, 0.5)):
+        file = RunFolder("run").evaluation_file(step)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"metrics": {"val/pass_at_1": share}}))
     assert run_export_command(["--ckpt_path=run", "--out=plain"]) == 0
     card = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8")
+    assert re.search(r"\| made with \| git_commit \S+, torch \S+, ", card)
     rows = (
+        "| held-out pass@1 | 0.250 after 0 steps, 0.500 after 4 |",
         "| condition | grpo |",
         "| seed | 3 |",
         "| stack | GRPO |",

@@ -85,6 +85,15 @@ def test_a_batch_of_bare_tensors_shows_token_ids_its_rewards_and_nothing_that_no
     assert [row["values"][0] for row in page["rows"]] == [[1, 1], [0, 0], [-2, -2, -2]]
 
 
+def test_a_completion_without_credit_says_that_its_group_is_of_equal_rewards():
+    rollout = make_bare_rollout()
+    rollout.mask = torch.ones(4, 3, dtype=torch.bool)
+    rollout.rewards = torch.tensor([1.0, 1.0, 1.0, 0.0])
+    rollout.trail = (("GRPO", torch.tensor([0.0, 0.0, 0.5, -0.5])[:, None].expand(4, 3)),)
+    rows = collect_heatmap(rollout)["rows"]
+    assert [row.get("absent") for row in rows] == 2 * ["no credit: rewards of its group are equal"] + [None, None]
+
+
 def test_texts_of_tokens_and_prompts_are_decoded_where_nobody_gave_them():
     page = collect_heatmap(make_bare_rollout(), decode=lambda ids: [f"<{token}>" for token in ids])
     assert [row["tokens"] for row in page["rows"]][1] == ["<3>", "<5>"]
