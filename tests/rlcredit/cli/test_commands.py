@@ -87,26 +87,21 @@ def test_one_thing_has_one_flag_in_every_command():
     assert {name for name, own in flags.items() if "--completions" in own} == {"try", "sample", "evaluate"}
 
 
-def measure_seconds(*command):
-    """Return the processor seconds of a command, the smallest of three: other processes may be busy."""
+def measure_help_seconds(*words):
+    """Return the processor seconds of a help text, the smallest of three: other processes may be busy."""
     spent = []
     for _ in range(3):
         before = os.times()
-        assert subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL).returncode == 0
+        assert run_rlcredit(*words).returncode == 0
         after = os.times()
         spent.append(after.children_user + after.children_system - before.children_user - before.children_system)
     return min(spent)
 
 
-@pytest.fixture(scope="module")
-def start_seconds():
-    return measure_seconds(sys.executable, "-c", "pass")
-
-
 @pytest.mark.parametrize("words", [("--help",), *((name, "--help") for name in COMMAND_TABLE)])
-def test_help_takes_less_than_three_tenths_of_a_second(words, start_seconds):
-    """Or, on a slow machine, less than twenty starts of Python."""
-    assert measure_seconds(sys.executable, "-m", "rlcredit", *words) < max(0.3, 20 * start_seconds)
+def test_help_takes_a_fraction_of_a_second(words):
+    """A fifth to a third of one; a slow machine takes longer, and an import of torch ten times as long."""
+    assert measure_help_seconds(*words) < 0.8
 
 
 @pytest.mark.slow
