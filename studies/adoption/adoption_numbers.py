@@ -121,6 +121,24 @@ def read_leads(campaign: str) -> dict[str, dict[str, Any]]:
     }
 
 
+def read_shapes() -> dict[str, dict[str, Estimate]]:
+    """Return what was measured of gradients, before training and later: by shape, credit and quantity.
+
+    Raises:
+        ValueError: more prompts are shown to have less noise under the critic, so that the comparison is to be run.
+
+    """
+    rows = read_results("shapes")
+    stages = {"0": "start", max(row["rollouts"] for row in rows): "later"}
+    shapes: dict[str, dict[str, Estimate]] = {stage: {} for stage in stages.values()}
+    for row in rows:
+        estimate = Estimate(*(float(row[name]) for name in ("estimate", "low", "high")))
+        shapes[stages[row["rollouts"]]][f"{row['credit']}_{row['shape']}_{row['quantity']}"] = estimate
+    gains = [found["critic_16_by_2_more"] for found in shapes.values()]
+    require_claim(all(gain.low <= 0 for gain in gains), "more prompts are not shown to have less noise")
+    return shapes
+
+
 def average_curves(campaign: str) -> Mapping[str, Mapping[int, float]]:
     """Return the mean held-out pass@1 of every condition over its runs, by decoded tokens."""
     values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -147,6 +165,7 @@ def collect_numbers() -> dict[str, Any]:
         "candidates": tabulate_candidates(read_results("candidates/leaderboard")),
         "control_leads": read_control_leads(),
         "sparse": read_leads("sparse_hinted"),
+        "shapes": read_shapes(),
         "start": curves["reused"][0],
         "first_marks": {name: list(curve.values())[1] for name, curve in curves.items()},
         "rates": {
