@@ -32,7 +32,7 @@ LINE_BUDGETS = {
     "rlcredit/training": 3819,  # the training step
     "rlcredit/verification": 6781,  # judges of answers, in processes of their own
     "callbacks": 6352,  # operators and probes
-    "scripts": 2898,  # what developers of rlcredit run
+    "scripts": 2975,  # what developers of rlcredit run
     "tests": 1106,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
     "tests/behaviour": 2582,  # whole runs
@@ -40,11 +40,11 @@ LINE_BUDGETS = {
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
     "tests/rlcredit": 34298,  # mirror of `rlcredit`
-    "tests/scripts": 423,  # mirror of `scripts`
+    "tests/scripts": 451,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
 
-FILE_BUDGET = 562
+FILE_BUDGET = 563
 """Python files of the product: rlcredit, callbacks and scripts."""
 
 WORD_BUDGET = 60615
