@@ -94,9 +94,9 @@ def refuse_creditless_stack(callbacks: Iterable[object], group_size: int, has_re
 
     """
     callbacks = list(callbacks)
-    if bound_advantages(select_operators(callbacks), group_size, has_real_rewards)[-1] == 0:
-        reasons = explain_idle_operators(callbacks, group_size, has_real_rewards)
-        raise StackError(reasons[-1] if reasons else "This stack gives no token any credit. Correct it.")
+    reasons = explain_idle_operators(callbacks, group_size, has_real_rewards)
+    if reasons and bound_advantages(select_operators(callbacks), group_size, has_real_rewards)[-1] == 0:
+        raise StackError(reasons[-1])
 
 
 def _find_byproducts(operator: OperatorContract) -> frozenset[str]:

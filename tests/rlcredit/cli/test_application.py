@@ -216,7 +216,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ),
         (
             "trainer: {callbacks: [SoftOverlong, MaxRL]}",
-            "SoftOverlong writes `rewards`, which nothing below it reads. Remove SoftOverlong from the list",
+            "SoftOverlong writes `rewards`, which nothing below it reads. Remove SoftOverlong from the stack",
         ),
         ("callbacks: [GRPO]", "callbacks: no such key. A stack is written under trainer: {callbacks: [...]}."),
         ("trainer: {callbacks: [{class_path: PassAtK, init_args: {k: 17}}]}", "PassAtK needs 1 <= k <= 16 completions"),

@@ -1,5 +1,7 @@
 """Changes that torch does not count."""
 
+import re
+
 import pytest
 import torch
 
@@ -65,7 +67,7 @@ def test_a_field_that_is_changed_in_whatever_way_is_named(credited, way):
     change, said = CHANGES[way]
     with pytest.raises(StackError) as refusal:
         Changing(change).assign_checked(credited)
-    assert str(refusal.value) == f"Changing changes {said}"
+    assert re.sub(r" \(test_field_changes.py, line \d+\)", "", str(refusal.value)) == f"Changing changes {said}"
 
 
 def test_a_tensor_of_its_own_may_be_changed_in_any_way(credited):
