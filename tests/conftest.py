@@ -159,6 +159,14 @@ def restore_thread_count() -> Iterator[None]:
     torch.set_num_threads(THREADS)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def generate_questions_quietly() -> Iterator[None]:
+    """Report nothing of questions that a slow machine takes long to generate: tests compare what is printed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rlcredit.tasks.reasoning_gym.PATIENCE_SECONDS", 600.0)
+        yield
+
+
 @pytest.fixture
 def rollout() -> Rollout:
     return make_rollout()
