@@ -24,6 +24,9 @@ REQUEST_FUNCTIONS = {
 }
 """What is asked of rlcredit itself, and the functions that answer with the words that follow."""
 
+COMMAND_SYNONYMS = {"train": "fit", "run": "fit", "test": "evaluate", "generate": "sample", "plan": "explain"}
+"""What other tools call our commands."""
+
 LIGHTNING_FUNCTION = "rlcredit.cli.application:run_lightning_command"
 """Function that runs the commands of LightningCLI."""
 
@@ -104,7 +107,8 @@ def _refuse_foreign_end(ended: BaseException) -> None:
 def _refuse_unknown_command(name: str) -> int:
     """Refuse a command that does not exist, with those of a like name; return the status of a refusal."""
     kind = "option" if name.startswith("-") else "command"
-    close = difflib.get_close_matches(name, [*COMMAND_TABLE, *REQUEST_FUNCTIONS, *HELP_OPTIONS], n=1)
+    names = [*COMMAND_TABLE, *COMMAND_SYNONYMS, *REQUEST_FUNCTIONS, *HELP_OPTIONS]
+    close = [COMMAND_SYNONYMS.get(match, match) for match in difflib.get_close_matches(name, names, n=1)]
     suggestion = f" Did you mean `{close[0]}`?" if close else ""
     print(f"error: there is no {kind} `{name:.60}`.{suggestion} `rlcredit --help` lists the commands.", file=sys.stderr)
     return REFUSED

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import difflib
 import fcntl
 import hashlib
 import io
@@ -49,6 +50,14 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
         draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def suggest_path(path: Path) -> str:
+    """Return the question after the file or folder beside it that a path may mean; empty if it exists, or none does."""
+    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() and not path.exists() else []
+    matches = [name for name in sorted(names) if name.startswith(path.name)]
+    matches = matches or difflib.get_close_matches(path.name, names, 1, 0.75)
+    return f" Did you mean {path.with_name(matches[0])}?" if path.name and matches else ""
 
 
 def replace_file(path: Path, text: str) -> None:

@@ -30,6 +30,9 @@ TURN_REPAIRS = {"turn_rewards": "Pass a list of None if each episode has one rew
 VERDICT_REPAIR = "Let the trainer's rewards be verdicts"
 """Repair where a trainer gives rewards only, and verdicts are needed."""
 
+ROUNDING_ABOVE_ZERO = 1e-2
+"""By how much rounding may lift a log-probability above zero."""
+
 
 def assign_credit(
     stack: StackSource,
@@ -122,6 +125,7 @@ def assign_credit(
     rows = len(mask)
     if len(group_names) != rows:
         raise ValueError(f"groups has {len(group_names)} entries, expected {rows}: the group of each row of the mask.")
+    _refuse_probabilities(fields.get("old_logprobs"), mask)
     _refuse_unreadable_values({name: fields[name] for name in bridge.list_needs().keys() & fields.keys()}, mask)
     if prompt_ids is not None and (prompt_ids.ndim != 2 or len(prompt_ids) != rows):
         raise ValueError(f"prompt_ids has shape {tuple(prompt_ids.shape)}, expected ({rows}, L).")
@@ -176,6 +180,17 @@ def _refuse_unreadable_values(tensors: Mapping[str, Tensor | None], mask: Tensor
                 f"{name} is {value[row, column]:g} in row {row}, column {column}, where the mask says that a token was "
                 "sampled. Pass its number, or zero in the mask."
             )
+
+
+def _refuse_probabilities(old_logprobs: Tensor | None, mask: Tensor) -> None:
+    """Refuse log-probabilities above zero, as which probabilities or negated ones would be taken."""
+    if old_logprobs is None or not (odd := (old_logprobs > ROUNDING_ABOVE_ZERO) & mask).any():
+        return
+    row, column = odd.nonzero()[0].tolist()
+    raise ValueError(
+        f"old_logprobs is {old_logprobs[row, column]:g} in row {row}, column {column}, and a log-probability is at "
+        "most 0. Pass the logarithms of probabilities."
+    )
 
 
 def _read_numbers(name: str, values: Tensor | Sequence[float | None], mask: Tensor) -> Tensor:

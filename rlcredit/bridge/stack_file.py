@@ -8,6 +8,7 @@ import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
 from rlcredit.cli.config_faults import explain_failure
+from rlcredit.config.call_form import CallFormError
 from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.paths import find_config_file
@@ -79,19 +80,23 @@ def read_operators(entries: Sequence[Any]) -> list[CreditOperator]:
     import_operators(probes=any(map(_names_probe, entries)))
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--trainer.callbacks", type=list[CreditOperator])
-    full_form = expand_call_forms({"trainer": {"callbacks": list(entries)}}, {"trainer": _Trainer})
+    full_form: dict[str, Any] = {}
     try:
+        full_form = expand_call_forms({"trainer": {"callbacks": list(entries)}}, {"trainer": _Trainer})
         return parser.instantiate_classes(parser.parse_object(full_form))["trainer.callbacks"]
     except ArgumentError as error:
-        raise ValueError(explain_failure(str(error), Configuration(values=full_form), {"trainer": _Trainer})) from None
+        reason = explain_failure(str(error), Configuration(values=full_form), {"trainer": _Trainer})
+    except CallFormError as error:
+        reason = str(error)
+    raise ValueError(reason.replace("trainer.callbacks[", "stack["))
 
 
 def _refuse_odd_entry(place: int, entry: object) -> None:
     """Refuse an entry that is neither an operator nor a text or mapping that may name one."""
     if isinstance(entry, type):
-        raise ValueError(f"entry {place} of the stack is the class {entry.__name__}. Write {entry.__name__}() instead.")
+        raise ValueError(f"stack[{place}] is the class {entry.__name__}. Write {entry.__name__}() instead.")
     if not isinstance(entry, (str, Mapping, OperatorContract)):
-        raise ValueError(f"entry {place} of the stack is {entry!r}, expected an operator, its name, or a call of it.")
+        raise ValueError(f"stack[{place}] is {entry!r}, expected an operator, its name, or a call of it.")
 
 
 def _names_probe(entry: object) -> bool:

@@ -388,6 +388,8 @@ class CampaignDeclaration:
         if not isinstance(content, dict):
             raise ValueError(f"a campaign is a mapping with the keys {', '.join(fields)}.")
         for key in content:
+            if key in ("trainer", "model", "data", "condition"):
+                raise ValueError(f"{key}: a key of a configuration, which this file is. Name a campaign in its place.")
             if key not in fields:
                 close = difflib.get_close_matches(str(key), fields, n=1)
                 hint = f" Did you mean `{close[0]}`?" if close else ""

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlcredit.base.files import suggest_path
 from rlcredit.campaign.campaign_record import CampaignRecord
 from rlcredit.campaign.record_schema import restore_declaration
 from rlcredit.campaign.run_spec import list_run_specs
@@ -49,7 +50,10 @@ def read_campaign(folder: Path | str) -> RecordedCampaign:
     root = Path(folder)
     ledger = CampaignRecord(root)
     if not ledger.is_fixed:
-        raise ValueError(f"{root} holds no campaign: there is no {ledger.path.name} in it. Pass a campaign's folder.")
+        name = ledger.path.name
+        raise ValueError(
+            f"{root} holds no campaign: there is no {name} in it. Pass a campaign's folder.{suggest_path(root)}"
+        )
     specs = list_run_specs(restore_declaration(ledger.content, ledger.path), root)
     run_specs = {(spec.condition, spec.seed): spec for spec in specs if spec.run_folder.record.is_file()}
     if not run_specs:

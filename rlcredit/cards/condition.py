@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from rlcredit.base.files import write_atomically
+from rlcredit.base.files import suggest_path, write_atomically
 from rlcredit.cli.application import read_expanded_config
 from rlcredit.cli.name_suggestions import find_closest_name
 from rlcredit.config import code_fingerprint
@@ -309,7 +309,7 @@ def _read_condition_file(text: str) -> CardCondition:
 
 def _resolve_python_file(text: str, path: Path, class_name: str) -> CardCondition:
     if not path.is_file():
-        raise ValueError(f"{shorten_name(path)}: there is no such file.")
+        raise ValueError(f"{shorten_name(path)}: there is no such file.{suggest_path(path)}")
     if not path.stem.isidentifier():
         raise ValueError(
             f"{shorten_name(path)}: Python imports no such name. Rename the file: letters, digits and _ only."

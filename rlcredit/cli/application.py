@@ -204,7 +204,7 @@ class CreditCLI(OpenCLI):
         self.described_loggers, trainer.logger = deferred_loggers.defer_loggers(trainer.logger)
 
     def _refuse_overwriting(self) -> None:
-        """Refuse to overwrite another run before anything is read; the first of several processes checks."""
+        """Refuse to overwrite another run, once nothing else is wrong; the first of several processes checks."""
         try:
             with self.session.folder.lock_folder() if self.session.folder.lock.exists() else contextlib.nullcontext():
                 self.session.refuse_overwriting()
@@ -238,8 +238,6 @@ class CreditCLI(OpenCLI):
             raise ValueError(
                 f"trainer.val_check_interval: expected a number of steps, got {settings['val_check_interval']}. Say 20."
             )
-        if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
-            self._refuse_overwriting()
         if self.subcommand != "explain":
             self.datamodule.setup(str(self.subcommand))
         if self.subcommand != "fit":
@@ -304,6 +302,8 @@ class CreditCLI(OpenCLI):
             super().instantiate_classes()
             refuse_unfit_setup(self.model, self.trainer, self.datamodule)
             self.passed_over = self.rehearse()
+            if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
+                self._refuse_overwriting()
             if self.described_loggers:
                 self.trainer.loggers = deferred_loggers.instantiate_loggers(self.described_loggers)
         except Exception as error:

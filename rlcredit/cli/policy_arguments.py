@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlcredit.base.exit_status import REFUSED, RunStopped
+from rlcredit.base.files import suggest_path
 from rlcredit.cli.application import CreditCLI, instantiate_configuration
 from rlcredit.cli.engine_text import build_engine
 from rlcredit.config.arguments import LOOSE_OPTION
@@ -137,7 +138,7 @@ def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
     """Return a checkpoint and its run's folder; for a run, its newest intact checkpoint."""
     if not path.is_dir():
         if not path.is_file():
-            raise ValueError(f"--ckpt_path: there is no {path}.")
+            raise ValueError(f"--ckpt_path: there is no {path}.{suggest_path(path)}")
         return path, RunFolder(path.absolute().parent.parent)
     run = RunFolder(path)
     folders = (run.checkpoints, path)

@@ -41,6 +41,8 @@ def expand_call_forms(value: Any, hint: Any, key: str = "", *, folder: Path | No
     bases = find_expected_classes(hint)
     if isinstance(value, str) and bases and folder is not None:
         file = folder / value.strip()
+        if file.suffix == ".py":
+            raise CallFormError(f"{key}: {value} is a Python file. Name a class in it, as {file.stem}.NAME.")
         if file.suffix in (".yaml", ".yml", ".json") or is_existing_file(file):
             return expand_call_forms(read_yaml(file), hint, key, folder=file.parent)
     if isinstance(value, str) and bases:

@@ -199,7 +199,7 @@ def pair_flags_with_values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         if not equals and name not in SWITCH_OPTIONS:
             value = next(iterator, "--")
             if value.startswith("--"):
-                close = difflib.get_close_matches(name, SWITCH_OPTIONS, n=1)
+                close = difflib.get_close_matches(name, SWITCH_OPTIONS, 1, 0.8)
                 problem = f"no such option. Did you mean `--{close[0]}`?" if close else "its value is missing."
                 raise ValueError(f"{flag}: {problem}" + ("" if close else f" Say it, as `{flag} VALUE`."))
         yield flag, value

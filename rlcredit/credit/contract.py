@@ -118,7 +118,7 @@ class OperatorContract:
     def notice(self, limit: float, group_size: int) -> str | None:
         """Return why this operator cannot have an effect at its place, or None; arguments as in `bound`."""
         if "advantages" in self.writes and limit and not self.bound(limit, group_size):
-            return f"{type(self).__name__} gives no credit to groups of {group_size}. Raise model.sampling.completions."
+            return f"{type(self).__name__} gives no credit to groups of {group_size}. Draw more for each prompt."
         return None
 
 

@@ -40,8 +40,8 @@ class Sampling:
             if (value := getattr(self, name)) < 1:
                 raise ValueError(f"{name}: expected a number from 1 on, got {value}. One is the least that is sampled.")
         if not 0 < self.temperature < inf:
-            greedy = " `rlcredit evaluate --greedy` takes the likeliest token." if self.temperature == 0 else ""
-            raise ValueError(f"temperature: expected a number above 0, got {self.temperature:g}.{greedy} Say 0.7.")
+            greedy = "; `rlcredit evaluate --greedy` takes the likeliest token" if self.temperature == 0 else ""
+            raise ValueError(f"temperature: expected a number above 0, got {self.temperature:g}. Say 0.7{greedy}.")
 
 
 @dataclass

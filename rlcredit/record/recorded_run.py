@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlcredit.base.files import suggest_path
 from rlcredit.record.journal import read_journal_entries
 from rlcredit.run_folder.layout import RunFolder
 
@@ -56,6 +57,7 @@ def read_run(folder: Path | str) -> RecordedRun:
     if not run_folder.record.is_file():
         raise ValueError(
             f"{run_folder.path} holds no run: there is no {run_folder.record.name} in it. Pass the folder of a run."
+            f"{suggest_path(run_folder.path)}"
         )
     steps: dict[int, dict[str, float]] = {}
     parameters: dict[str, str] = {}

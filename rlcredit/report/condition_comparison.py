@@ -15,6 +15,7 @@ from rlcredit.report.run_measures import (
     Row,
     TokenCost,
     count_collapses,
+    has_changed,
     measure_costs,
     measure_headroom,
     measure_lead,
@@ -223,6 +224,8 @@ def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, c
         verdict = f"open: {len(pairs)} of {pair_count} pairs"
     elif pair_count < FEWEST_PAIRS:
         verdict = f"could not decide: {pair_count} {'pair' if pair_count == 1 else 'pairs'} cannot reach a verdict"
+    elif not any(has_changed(run, declaration.primary) for pair in pairs for run in pair):
+        verdict = "could not decide: no run changed its score"
     elif evidence.ledger.content.get("seeds_added"):
         verdict = "undecided: seeds were added to an exploratory campaign, which is no test"
     collapses = count_collapses(evidence, pairs)

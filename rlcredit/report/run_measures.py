@@ -64,6 +64,11 @@ def count_collapses(evidence: CampaignEvidence, pairs: Pairs) -> tuple[int, int]
     return runs, baseline_runs
 
 
+def has_changed(run: FinishedRun, metric: str) -> bool:
+    """Whether a held-out metric of a run is not the same at all evaluations: what changes nothing compares nothing."""
+    return len({*run.curve(metric).values()}) > 1
+
+
 def measure_lead(pairs: Pairs, declaration: CampaignDeclaration, measure: str, has_collapses: bool) -> MeasuredLead:
     """Return the differences of a measure, rounded so that equal shares of questions differ by exactly zero."""
     values = [[measure_run(run, declaration, measure) for run in pair] for pair in pairs]

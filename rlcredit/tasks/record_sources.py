@@ -8,6 +8,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlcredit.base.files import suggest_path
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.tasks import file_records
 from rlcredit.tasks.file_records import Located
@@ -119,7 +120,8 @@ class RecordSource(NamedTuple):
             try:
                 yield from FILE_READERS[self.suffix](path)
             except OSError as error:
-                raise ValueError(f"data: {shorten_name(path)} cannot be read ({error.strerror or error}).") from None
+                reason = f"{shorten_name(path)} cannot be read ({error.strerror or error})"
+                raise ValueError(f"data.init_args.path: {reason}.{suggest_path(path)}") from None
         else:
             names = [self.name] if self.name is None or isinstance(self.name, str) else self.name
             yield from _interleave_records([self._read_dataset_rows(name) for name in names])

@@ -298,8 +298,8 @@ class Task(LightningDataModule):
             return Scores(verdicts, torch.tensor([math.nan if reward is None else reward for reward in rewards]))
         if strange := [reward for reward in rewards if reward not in (None, 0, 1)]:
             raise RunStopped(
-                f"data.environment: an episode of {type(self.environment).__name__} earned {strange[0]:g}, and it "
-                "declares verdicts of one and zero. Write `is_graded = True` into its class."
+                f"data.environment: an episode of {type(self.environment).__name__} earned {strange[0]:g}, which is "
+                "neither one for right nor zero for wrong. Write `is_graded = True` into its class."
             )
         return Scores(verdicts)
 

@@ -36,6 +36,8 @@ def require_user_path(setting: str, path: str, signature: str, example: str) -> 
         ValueError: it is no dotted path, or names something of Python's own.
 
     """
+    if path.endswith(".py"):
+        raise ValueError(f"{setting}: {path} is a Python file. Name a function in it, as {Path(path).stem}.NAME.")
     if "." not in path or not all(part.isidentifier() for part in path.split(".")):
         raise ValueError(
             f"{setting}: {path!r} is not a dotted path. Name a function {signature}, for example {example}."
@@ -145,7 +147,7 @@ class UserFunction:
             (judgement,) = judge_calls([call], self._ask)
         is_bad = [value is not None and not math.isfinite(value) for value in judgement.values] or [True]
         if is_bad[0] if call.reference else all(is_bad):
-            self._refuse(f"{call.describe()}, {reply.fault}")
+            self._refuse(f"{call.describe()}, {reply.fault}. Have it judge every text, its own answer first of all")
         return judgement
 
     def _refuse(self, complaint: str) -> NoReturn:

@@ -85,6 +85,14 @@ def test_an_error_about_a_hostile_name_shows_it(monkeypatch, capsys):
     assert r"there is no command `fi\x1b[2Jt\u202e`" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "command"), [("train", "fit"), ("fti", "fit"), ("evalaute", "evaluate")])
+def test_a_command_that_is_called_otherwise_is_named(name, command, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["rlcredit", name])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"there is no command `{name}`. Did you mean `{command}`?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("ends", "said"),
     [

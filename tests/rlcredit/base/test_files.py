@@ -10,6 +10,7 @@ from rlcredit.base.files import (
     refuse_special_files,
     render_csv,
     replace_file,
+    suggest_path,
     write_atomically,
     write_folder_atomically,
 )
@@ -28,6 +29,16 @@ def test_a_file_is_replaced_only_when_the_new_one_is_whole(tmp_path, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, "second, cut sh")
     assert path.read_text() == "first"
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [("mien.jsonl", "mine.jsonl"), ("grpo", "grpo-seed0"), ("mine.jsonl", None), ("x", None), ("nowhere/mine", None)],
+)
+def test_a_misspelt_path_is_asked_after(tmp_path, name, question):
+    (tmp_path / "mine.jsonl").touch()
+    (tmp_path / "grpo-seed0").mkdir()
+    assert suggest_path(tmp_path / name) == (f" Did you mean {tmp_path / question}?" if question else "")
 
 
 def test_a_folder_is_there_when_all_is_in_it(tmp_path):

@@ -340,18 +340,18 @@ def test_operators_are_written_as_in_a_file_or_given_as_instances(stack):
 @pytest.mark.parametrize(
     ("stack", "message"),
     [
-        (["GRPO", "GTPOO"], r"trainer\.callbacks\[1\]: no class `GTPOO`\. Did you mean `GTPO`\?"),
+        (["GRPO", "GTPOO"], r"stack\[1\]: no class `GTPOO`\. Did you mean `GTPO`\?"),
         ([GRPO(), "gtpo"], r"no class `gtpo`\. Did you mean `GTPO`\?"),
         (
             ["GRPO", "GTPO(bta=1)"],
-            r"callbacks\[1\]\.init_args\.bta: `GTPO` has no parameter `bta`\. Did you mean `beta`",
+            r"stack\[1\]\.init_args\.bta: `GTPO` has no parameter `bta`\. Did you mean `beta`",
         ),
         (["GRPO", "GTPO(beta=-1)"], r"GTPO expects beta >= 0, got -1\.0"),
-        (["GRPO", "GTPO(beta=0.1"], r"callbacks\[1\]: `GTPO\(beta=0\.1` has no closing parenthesis"),
-        (["GRPO", {"GTPO": {"beta": 0.5}}], r"callbacks\[1\]: write GTPO\(beta=0\.5\)"),
+        (["GRPO", "GTPO(beta=0.1"], r"stack\[1\]: `GTPO\(beta=0\.1` has no closing parenthesis"),
+        (["GRPO", {"GTPO": {"beta": 0.5}}], r"stack\[1\]: write GTPO\(beta=0\.5\)"),
         (["mine.Operator"], "there is no module `mine`"),
-        ([GRPO, GTPO], r"entry 0 of the stack is the class GRPO\. Write GRPO\(\) instead"),
-        (["GRPO", None], "entry 1 of the stack is None, expected an operator, its name, or a call of it"),
+        ([GRPO, GTPO], r"stack\[0\] is the class GRPO\. Write GRPO\(\) instead"),
+        (["GRPO", None], r"stack\[1\] is None, expected an operator, its name, or a call of it"),
         (["GRPO", "SignalStats"], "SignalStats measures and assigns no credit"),
         ("GRPO", r"no file GRPO, .* pass a list, as \[.GRPO"),
     ],
@@ -393,6 +393,10 @@ def test_what_an_environment_has_said_stands_between_the_tokens_of_the_batch():
         ({"rewards": [1.0, float("inf"), 0.0]}, "rewards is infinite in row 1"),
         ({"completion_ids": torch.zeros(3, 1).long()}, "completion_ids has shape"),
         ({"old_logprobs": torch.zeros(3, 1)}, "old_logprobs has shape"),
+        (
+            {"old_logprobs": torch.full((3, 2), 0.5)},
+            "old_logprobs is 0.5 in row 0, column 0, and a",
+        ),
         ({"prompt_ids": torch.zeros(2, 1).long()}, "prompt_ids has shape"),
     ],
 )
@@ -470,7 +474,7 @@ def test_names_are_read_and_explained_where_lightning_is_not_installed():
         "try:\n    load_stack(['GRPOO'])\nexcept ValueError as error:\n    print(error)"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert printed.startswith("0.5\ntrainer.callbacks[0]: no class `GRPOO`. Did you mean `GRPO`?")
+    assert printed.startswith("0.5\nstack[0]: no class `GRPOO`. Did you mean `GRPO`?")
 
 
 class Share(CreditOperator, reads="rewards judged", writes="advantages", rewards="binary"):

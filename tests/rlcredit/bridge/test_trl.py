@@ -268,7 +268,7 @@ def test_evaluation_changes_no_state(tmp_path):
         ([GRPO(), Entropy(), EntropyMask()], {"top_entropy_quantile": 0.5}, "takes away the credit of all other"),
         (["GRPO", "GTPO"], {"top_entropy_quantile": 0.5}, "takes away the credit of all other tokens"),
         (["MaxRL"], {"reward": lambda completions, **_: [0.5 for _ in completions]}, "Let the trainer's rewards be"),
-        (["GRPO", "GTPOO"], {}, r"trainer.callbacks\[1\]: no class `GTPOO`. Did you mean `GTPO`\?"),
+        (["GRPO", "GTPOO"], {}, r"stack\[1\]: no class `GTPOO`. Did you mean `GTPO`\?"),
         ([GRPO()], {"multi_objective_aggregation": "normalize_then_sum"}, "makes advantages of its own"),
         (
             [GRPO()],

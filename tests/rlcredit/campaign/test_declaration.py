@@ -94,6 +94,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"trainer": {}}, "trainer: a key of a configuration, which this file is. Name a campaign in its place."),
         ({"sedes": [1]}, "sedes: no such key. Did you mean `seeds`? There are name, configs, "),
         ({"configs": ["configs/tyni.yaml"]}, "configs: there is no file configs/tyni.yaml; paths are relative to"),
         (

@@ -89,7 +89,10 @@ def elsewhere(tmp_path, monkeypatch):
             "model.optimizer: AssertionError: If capturable=True, params and",
         ),
         ("--model.optimizer.init_args.lr=-1", "model.optimizer.init_args.lr: expected a number above 0, got -1."),
-        ("--model.sampling.completions=1", "GRPO gives no credit to groups of 1. Raise model.sampling.completions."),
+        (
+            "--model.sampling.completions=1",
+            "model.sampling.completions: GRPO gives no credit to groups of 1.",
+        ),
         ("--model.optimizer=torch.optim.SparseAdam", "SparseAdam does not support dense gradients"),
         (SCHEDULER % ("StepLR", '{"step_size": 0}'), "model.scheduler: ZeroDivisionError: integer modulo by zero"),
         ("--trainer.devices=foo", "`devices` selected with `CPUAccelerator` should be an int > 0."),

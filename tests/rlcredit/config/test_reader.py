@@ -153,6 +153,11 @@ def test_every_value_keeps_the_place_that_wrote_it_last(tmp_path, monkeypatch):
         (["my/stack.yaml"], "my/stack.yaml: no such argument. Say `--config my/stack.yaml`."),
         (["--trainer.max_steps"], "--trainer.max_steps: its value is missing. Say it, as `--trainer.max_steps VALUE`."),
         (["--print_confg"], "--print_confg: no such option. Did you mean `--print_config`?"),
+        (["--config"], "--config: its value is missing. Say it, as `--config VALUE`."),
+        (
+            ["--trainer.callbacks=mine.py"],
+            "trainer.callbacks: mine.py is a Python file. Name a class in it",
+        ),
         (["--replace=yes"], "--replace: takes no value. Say `--replace` alone."),
         (["--show_prompt"], "--show_prompt: an option of explain alone. Leave it out."),
     ],

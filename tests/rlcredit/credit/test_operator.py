@@ -452,7 +452,7 @@ def test_an_argument_must_not_hide_what_every_operator_uses():
 @pytest.mark.parametrize(
     ("stack", "size", "message"),
     [
-        ([GRPO()], 1, "GRPO gives no credit to groups of 1. Raise model.sampling.completions."),
+        ([GRPO()], 1, "GRPO gives no credit to groups of 1. Draw more for each prompt."),
         ([MaxRL(), AdvantageClip()], 8, "AdvantageClip(limit=inf) changes nothing"),
     ],
 )

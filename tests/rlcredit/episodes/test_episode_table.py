@@ -98,7 +98,7 @@ class Haggling(Environment):
 def test_a_reward_that_is_no_verdict_must_be_declared():
     table = open_table(Haggling())
     take_turn(table, 0, "x")
-    with pytest.raises(RunStopped, match=r"earned 0\.4, and it declares verdicts .* Write `is_graded = True`"):
+    with pytest.raises(RunStopped, match=r"earned 0\.4, which is neither .* Write `is_graded = True`"):
         Episodes(Haggling(), train_size=1).score_episodes(table, [Example("", "", {})] * 2)
 
 

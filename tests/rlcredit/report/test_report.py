@@ -1,6 +1,7 @@
 """A report says what the runs say, in every form, and refuses what cannot be compared."""
 
 import csv
+import dataclasses
 import re
 import shutil
 from pathlib import Path
@@ -410,6 +411,15 @@ def test_few_seeds_have_no_interval_for_new_questions_and_one_seed_has_none(left
     one = read_campaign_evidence(left("one", seeds=(0,)).write())
     assert compare_conditions(one)[1].verdict == "could not decide: 1 pair cannot reach a verdict"
     assert summarise_conditions(one)[0].pass_at_1.interval is None
+
+
+def test_runs_that_changed_nothing_decide_nothing(left):
+    evidence = read_campaign_evidence(left().write())
+    for key, run in evidence.runs.items():
+        metrics = {place: dict.fromkeys(values, 0.5) for place, values in run.metrics.items()}
+        evidence.runs[key] = dataclasses.replace(run, metrics=metrics)
+    verdicts = {comparison.verdict for comparison in compare_conditions(evidence)}
+    assert verdicts == {"could not decide: no run changed its score"}
 
 
 @pytest.mark.parametrize(("seeds", "decided"), [(5, False), (6, True)])

@@ -141,9 +141,9 @@ def test_an_unlocked_verifier_may_read_and_import(folder):
     assert judge(verifier, [("it is 5", "5", {})]) == [WRONG]
 
 
-@pytest.mark.parametrize("path", ["judge", "my_verifiers:judge", "", "os.system", "builtins.eval"])
+@pytest.mark.parametrize("path", ["judge", "my_verifiers:judge", "", "os.system", "builtins.eval", "my_verifiers.py"])
 def test_what_is_no_path_of_a_verifier_is_refused_at_once(path):
-    with pytest.raises(ValueError, match=r"data.verifier: .*(is not a dotted path|is part of Python)"):
+    with pytest.raises(ValueError, match=r"data.verifier: .*(is not a dotted path|is part of Python|is a Python file)"):
         UserVerifier(path)
 
 
