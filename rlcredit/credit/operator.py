@@ -211,7 +211,7 @@ class CreditOperator(OperatorContract, Callback):
             name, place = next(iter(notes.read.items()))
             raise StackError(
                 f"{self.label} reads `{name}` ({place}), which it does not declare. Add {name} to `reads` in the "
-                "header of its class: by that the stack is checked, and facts are computed."
+                "header of its class: the stack is checked by it, and facts are computed for it."
             ) from failure
         return metrics
 
