@@ -31,12 +31,13 @@ def restore_runs(declaration: CampaignDeclaration, runs: Rows, tokens: Rows) -> 
     counts = {
         (row["condition"], row["seed"], row["step"]): {kind: int(row[kind]) for kind in TOKEN_KINDS} for row in tokens
     }
-    restored: dict[tuple[str, int], FinishedRun] = {}
+    metrics: dict[tuple[str, int], dict[int, dict[str, float]]] = {}
+    costs: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
     for row in runs:
         key, place = (row["condition"], int(row["seed"])), int(row["budget"])
-        run = restored.setdefault(key, FinishedRun(*key, ("", ()), {}, {}, {}, {}, {}))
-        run.metrics[place] = {declaration.primary: float(row[declaration.primary])}
-        run.tokens[place] = counts[row["condition"], row["seed"], row["step"]]
+        metrics.setdefault(key, {})[place] = {declaration.primary: float(row[declaration.primary])}
+        costs.setdefault(key, {})[place] = counts[row["condition"], row["seed"], row["step"]]
+    restored = {key: FinishedRun(*key, ("", ()), {}, metrics[key], {}, {}, costs[key]) for key in metrics}
     declared = {(condition, seed) for condition in declaration.conditions for seed in declaration.seeds}
     if missing := declared - restored.keys():
         raise ValueError(f"{declaration.name} lacks {len(missing)} runs. Finish it, and keep its report again.")

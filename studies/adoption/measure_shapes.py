@@ -125,7 +125,7 @@ def measure_shape(shape: str, weights: Mapping[str, Tensor], args: argparse.Name
 
 def measure_agreements(kept: Mapping[str, Sequence[Tensor]]) -> dict[str, Floats]:
     """Return the agreement of batches under each credit, and the direction; over all batches and without each."""
-    flat, guarded = (torch.stack(kept[name]).double().numpy() for name in (FLAT, GUARDED))
+    flat, guarded = (torch.stack(list(kept[name])).double().numpy() for name in (FLAT, GUARDED))
     agreement, _, direction = agreement_and_direction(guarded, flat)
     return {FLAT: mean_cosines(flat, flat), GUARDED: agreement, "direction": direction}
 
