@@ -23,13 +23,13 @@ LINE_BUDGETS = {
     "rlcredit/pages": 701,  # tables, formats and layout of pages
     "rlcredit/policy": 3010,  # the language model and its adapter
     "rlcredit/preflight": 1500,  # checks before weights are read
-    "rlcredit/record": 1441,  # the record of a run, and MLflow
+    "rlcredit/record": 1440,  # the record of a run, and MLflow
     "rlcredit/report": 2161,  # reports of campaigns
-    "rlcredit/run_folder": 445,  # the folder of a run
+    "rlcredit/run_folder": 450,  # the folder of a run
     "rlcredit/statistics": 1573,  # statistics on plain numbers
-    "rlcredit/supervision": 871,  # what watches a run
+    "rlcredit/supervision": 870,  # what watches a run
     "rlcredit/tasks": 3219,  # questions and answers
-    "rlcredit/training": 3822,  # the training step
+    "rlcredit/training": 3819,  # the training step
     "rlcredit/verification": 6783,  # judges of answers, in processes of their own
     "callbacks": 6352,  # operators and probes
     "scripts": 2975,  # what developers of rlcredit run
@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 6192,  # one file for each operator and probe
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34342,  # mirror of `rlcredit`
+    "tests/rlcredit": 34341,  # mirror of `rlcredit`
     "tests/scripts": 451,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""

@@ -101,7 +101,7 @@ def measure_run_seconds(
             condition = resolution.leaves["condition"]
             raise ValueError(f"a short run of {condition} failed: {' '.join(read_log_tail(folder))}")
         status = json.loads(RunFolder(folder).status.read_text(encoding="utf-8"))
-        tokens = json.loads(RunFolder(folder).evaluation_file(steps).read_text(encoding="utf-8"))["tokens"]
+        tokens = RunFolder(folder).read_evaluation(steps)["tokens"]
     training, evaluations = steps * status["step_seconds"], _EVALUATION_COUNT * status["validation_seconds"]
     start = max(0.0, duration - training - evaluations)
     return {

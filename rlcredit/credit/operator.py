@@ -128,10 +128,10 @@ class CreditOperator(OperatorContract, Callback):
         try:
             return self._assign_and_check(rollout, watch)
         except StackError as error:
-            place = find_own_source(type(self).assign)
-            if not place or ", line " in str(error):
+            source = find_own_source(type(self).assign)
+            if not source or ", line " in str(error):
                 raise
-            raise StackError(f"{str(error).removesuffix('.')} ({place}).") from error.__cause__
+            raise StackError(f"{str(error).removesuffix('.')} ({source}).") from error.__cause__
 
     def _assign_and_check(self, rollout: Rollout, watch: bool) -> Metrics:
         if missing := self.list_missing_facts(rollout):

@@ -96,7 +96,7 @@ def refuse_creditless_stack(callbacks: Iterable[object], group_size: int, has_re
     callbacks = list(callbacks)
     reasons = explain_idle_operators(callbacks, group_size, has_real_rewards)
     if reasons and bound_advantages(select_operators(callbacks), group_size, has_real_rewards)[-1] == 0:
-        raise StackError(reasons[-1])
+        raise StackError(f"model.sampling.completions: {reasons[-1]}")
 
 
 def _find_byproducts(operator: OperatorContract) -> frozenset[str]:

@@ -120,7 +120,7 @@ class HeldOutSummary(Callback):
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
         folder, latest = find_run_folder(trainer), (trainer.global_step, metrics)
         steps = [step for step in folder.evaluated_steps() if step < trainer.global_step]
-        start = [(step, json.loads(folder.evaluation_file(step).read_text("utf-8"))["metrics"]) for step in steps[:1]]
+        start = [(step, folder.read_evaluation(step)["metrics"]) for step in steps[:1]]
         publish_tags(
             trainer,
             {
@@ -161,7 +161,7 @@ def describe_held_out_change(folder: RunFolder, last_step: int | None) -> str | 
     steps = folder.evaluated_steps()
     if last_step not in steps or len(steps) < 2:
         return None
-    results = [json.loads(folder.evaluation_file(step).read_text("utf-8"))["metrics"] for step in (steps[0], last_step)]
+    results = [folder.read_evaluation(step)["metrics"] for step in (steps[0], last_step)]
     values = [render_held_out_value("val/pass_at_1", metrics) for metrics in results]
     return f"{values[0]} after {steps[0]} steps, {values[1]} after {last_step}"
 

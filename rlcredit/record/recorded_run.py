@@ -1,11 +1,10 @@
 """A run read back from its folder, as tables of pandas; torch and Lightning are not imported."""
 
 import dataclasses
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlcredit.base.files import suggest_path
 from rlcredit.record.journal import read_journal_entries
@@ -91,7 +90,7 @@ def split_stack(text: str) -> list[str]:
 def _read_held_out_answers(folder: RunFolder) -> Iterator[Answer]:
     """Yield every answer to every held-out question, in the order in which they were asked."""
     for step in folder.evaluated_steps():
-        evaluation: Mapping[str, Any] = json.loads(folder.evaluation_file(step).read_text(encoding="utf-8"))
+        evaluation = folder.read_evaluation(step)
         for name, verdicts in {"": evaluation, **evaluation.get("sets", {})}.items():
             for question, samples in zip(verdicts["numbers"], verdicts["right"], strict=True):
                 for sample, right in enumerate(samples):

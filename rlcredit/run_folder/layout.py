@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rlcredit.base.files import find_path_fault, lock_file
 
@@ -65,6 +66,10 @@ class RunFolder:
     def evaluation_file(self, step: int) -> Path:
         """Return the file of the evaluation after a step."""
         return self.held_out / f"{_STEP.format(step)}.json"
+
+    def read_evaluation(self, step: int) -> dict[str, Any]:
+        """Return the content of the evaluation after a step, unchecked."""
+        return json.loads(self.evaluation_file(step).read_text(encoding="utf-8"))
 
     def evaluated_steps(self) -> list[int]:
         """Return the steps after which held-out questions have been asked, in order."""

@@ -1,6 +1,5 @@
 """Progress display: a bar on a terminal, lines anywhere else, and held-out results on both."""
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -83,7 +82,7 @@ def describe_held_out_gains(trainer: Trainer, module: LightningModule, cost: str
     steps = folder.evaluated_steps()
     if len(steps) < 2:
         return
-    results = [json.loads(folder.evaluation_file(step).read_text("utf-8")) for step in (steps[0], steps[-1])]
+    results = [folder.read_evaluation(step) for step in (steps[0], steps[-1])]
     for question_set in cast("Task", read_datamodule(trainer)).held_out_sets:
         changes = []
         for name, key in _list_shown_metrics(trainer, module, question_set):

@@ -106,10 +106,7 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
     _refuse_oracle_ahead(module, trainer)
     callbacks = read_callbacks(trainer)
     if trainer.state.fn != TrainerFn.VALIDATING:
-        try:
-            refuse_creditless_stack(callbacks, module.sampling.completions, task.has_real_rewards)
-        except StackError as error:
-            raise StackError(f"model.sampling.completions: {error}") from None
+        refuse_creditless_stack(callbacks, module.sampling.completions, task.has_real_rewards)
     if task.has_real_rewards:
         refuse_binary_operators(callbacks, "data.rewards gives any numbers", "leave out data.rewards")
     else:
