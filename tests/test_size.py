@@ -6,7 +6,7 @@ from pathlib import Path
 
 LINE_BUDGETS = {
     "rlcredit": 226,  # `__init__` and `__main__`
-    "rlcredit/base": 1107,  # files, exit statuses, messages, the style of pictures
+    "rlcredit/base": 1110,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1403,  # the stacks in other trainers
     "rlcredit/campaign": 3661,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4146,  # report cards of operators
@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 6192,  # one file for each operator and probe
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34341,  # mirror of `rlcredit`
+    "tests/rlcredit": 34352,  # mirror of `rlcredit`
     "tests/scripts": 451,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""

@@ -54,7 +54,10 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 def suggest_path(path: Path) -> str:
     """Return the question after the file or folder beside it that a path may mean; empty if it exists, or none does."""
-    names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() and not path.exists() else []
+    try:
+        names = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() and not path.exists() else []
+    except (OSError, ValueError):  # a folder that may not be read, or a path that no file can have
+        names = []
     matches = [name for name in sorted(names) if name.startswith(path.name)]
     matches = matches or difflib.get_close_matches(path.name, names, 1, 0.75)
     return f" Did you mean {path.with_name(matches[0])}?" if path.name and matches else ""

@@ -33,7 +33,15 @@ def test_a_file_is_replaced_only_when_the_new_one_is_whole(tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     ("name", "question"),
-    [("mien.jsonl", "mine.jsonl"), ("grpo", "grpo-seed0"), ("mine.jsonl", None), ("x", None), ("nowhere/mine", None)],
+    [
+        ("mien.jsonl", "mine.jsonl"),
+        ("grpo", "grpo-seed0"),
+        ("mine.jsonl", None),
+        ("x", None),
+        ("nowhere/mine", None),
+        ("x" * 300, None),
+        ("a\0b", None),
+    ],
 )
 def test_a_misspelt_path_is_asked_after(tmp_path, name, question):
     (tmp_path / "mine.jsonl").touch()

@@ -273,7 +273,10 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
             "data.init_args.answers: expected any or all, got 'some'.",
         ),
         (["--data=sums.csv"], "data: sums.csv is a table, no task. Say --data Records --data.init_args.path sums.csv"),
-        (["--data=Records", "--data.path=q.jsonl"], "data: q.jsonl cannot be read (No such file or directory)."),
+        (
+            ["--data=Records", "--data.path=q.jsonl"],
+            "data.init_args.path: q.jsonl cannot be read (No such file or directory).",
+        ),
         (["--data=Records", "--data.path=~/q.jsonl"], "q.jsonl cannot be read (No such file or directory)."),
         (["--data.init_args.name=chain_sums"], "reasoning-gym has no data set 'chain_sums'. Close names: chain_sum,"),
         (

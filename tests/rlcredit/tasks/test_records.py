@@ -235,7 +235,7 @@ def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, con
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"path": "nowhere.csv"}, "data: nowhere.csv cannot be read (No such file or directory)."),
+        ({"path": "nowhere.csv"}, "data.init_args.path: nowhere.csv cannot be read (No such file or directory)."),
         ({"path": "no/such/place"}, "data: there is no file or folder no/such/place."),
         (
             {"path": "q.xlsx"},
