@@ -13,7 +13,7 @@ from rlcredit.base.interrupts import ENDING_SIGNALS, SignalInterrupt, is_signal,
 from rlcredit.base.messages import print_message
 from rlcredit.base.process_end import catch_process_end
 from rlcredit.base.text_escaping import guard_output
-from rlcredit.cli.commands import COMMAND_TABLE, render_help
+from rlcredit.cli.commands import COMMAND_TABLE, find_foreign_option, load_parser, render_help
 from rlcredit.config.arguments import LOOSE_OPTION
 from rlcredit.config.paths import prefer_own_callbacks
 
@@ -58,7 +58,7 @@ def _run_named_command(words: Sequence[str]) -> None:
     elif name not in COMMAND_TABLE:
         sys.exit(_refuse_unknown_command(name))
     elif any(word in HELP_OPTIONS for word in rest):
-        print(_import_function(COMMAND_TABLE[name].options)().format_help(), end="")
+        print(load_parser(name).format_help(), end="")
     elif COMMAND_TABLE[name].runs:
         _refuse_options(name, rest)
         sys.exit(_import_function(COMMAND_TABLE[name].runs)(rest))
@@ -68,7 +68,9 @@ def _run_named_command(words: Sequence[str]) -> None:
 
 def _refuse_options(name: str, words: Sequence[str]) -> None:
     """Refuse options that a command does not have before its modules are imported, which takes seconds."""
-    parser = _import_function(COMMAND_TABLE[name].options)()
+    parser = load_parser(name)
+    if sentence := find_foreign_option(name, words):
+        parser.error(sentence)
     if not COMMAND_TABLE[name].is_configured:
         parser.parse_args(words)
         return

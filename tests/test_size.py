@@ -5,13 +5,13 @@ from collections import Counter
 from pathlib import Path
 
 LINE_BUDGETS = {
-    "rlcredit": 226,  # `__init__` and `__main__`
+    "rlcredit": 228,  # `__init__` and `__main__`
     "rlcredit/base": 1110,  # files, exit statuses, messages, the style of pictures
-    "rlcredit/bridge": 1403,  # the stacks in other trainers
-    "rlcredit/campaign": 3661,  # declared sets of runs, started and resumed
+    "rlcredit/bridge": 1407,  # the stacks in other trainers
+    "rlcredit/campaign": 3663,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4146,  # report cards of operators
-    "rlcredit/cli": 3883,  # the command line
-    "rlcredit/config": 2483,  # what people write, read and checked
+    "rlcredit/cli": 3919,  # the command line
+    "rlcredit/config": 2497,  # what people write, read and checked
     "rlcredit/credit": 2981,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
     "rlcredit/episodes": 1365,  # environments that answer a policy turn by turn
@@ -31,7 +31,7 @@ LINE_BUDGETS = {
     "rlcredit/tasks": 3219,  # questions and answers
     "rlcredit/training": 3819,  # the training step
     "rlcredit/verification": 6783,  # judges of answers, in processes of their own
-    "callbacks": 6352,  # operators and probes
+    "callbacks": 6353,  # operators and probes
     "scripts": 2975,  # what developers of rlcredit run
     "tests": 1114,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 6192,  # one file for each operator and probe
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34352,  # mirror of `rlcredit`
+    "tests/rlcredit": 34390,  # mirror of `rlcredit`
     "tests/scripts": 451,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
@@ -47,7 +47,7 @@ LINE_BUDGETS = {
 FILE_BUDGET = 563
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 60624
+WORD_BUDGET = 60651
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]

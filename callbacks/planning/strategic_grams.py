@@ -23,7 +23,8 @@ class StrategicGrams(CreditOperator, reads="tokens turn", writes="plan_mask", us
     arXiv:2509.03646).
 
     Args:
-        phrases: Phrases, each words separated by spaces; the 18 of the SEPA paper if None. An empty list marks nothing.
+        phrases: Phrases, each words separated by spaces. None: the 18 of the SEPA paper, such as "let me check" and
+            "start over". An empty list marks nothing.
 
     """
 

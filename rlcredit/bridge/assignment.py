@@ -1,5 +1,6 @@
 """Credit for a batch of tensors that another trainer has sampled and judged."""
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 
 import torch
@@ -14,9 +15,9 @@ from rlcredit.bridge.episode_facts import (
     read_turn_rewards,
     read_turn_values,
 )
-from rlcredit.credit.contract import StackError
+from rlcredit.credit.contract import StackError, StackWarning
 from rlcredit.credit.rollout import Decode, Rollout
-from rlcredit.credit.stack_checks import refuse_binary_operators
+from rlcredit.credit.stack_checks import explain_idle_operators, refuse_binary_operators
 from rlcredit.formulas.groups import group_imputed_values
 from rlcredit.formulas.turns import count_turns, number_turns
 from rlcredit.verification.reward_calls import read_rewards
@@ -135,6 +136,9 @@ def assign_credit(
         raise ValueError(f"correct holds {odd[0]:g}, expected one for right and zero for wrong.")
     refuse_partial_rewards(bridge, rewards, correct, "Pass `correct` too" if giver == DIRECT_CALL else VERDICT_REPAIR)
     layout = lay_out_batch(mask, group_names)
+    if layout.group_size == 1:
+        for notice in explain_idle_operators(bridge.operators, 1, has_real_rewards=True):
+            warnings.warn(f"All groups have one row. {notice}", StackWarning, stacklevel=2)
     if states is None and completion_ids is not None and has_turns and "states" in bridge.list_needs():
         prompts = layout.slots[:, None] // layout.group_size if prompt_ids is None else prompt_ids
         states = hash_observations(turn, completion_ids, prompts.tolist())

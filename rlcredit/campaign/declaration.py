@@ -31,6 +31,7 @@ from rlcredit.config import strict_yaml
 from rlcredit.config.allowed_values import SEED_COUNT, validate_folder_name
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.paths import find_config_file, find_declared_file
+from rlcredit.config.reader import locate_in_file
 from rlcredit.config.strict_yaml import shorten_name
 
 HELD_OUT_METRICS = ("val/pass_at_1", "val/pass_at_k")
@@ -429,12 +430,13 @@ def read_declaration(path: Path) -> CampaignDeclaration:
         ValueError: with what is wrong in it and the repair.
 
     """
-    content = strict_yaml.read_yaml(path)
+    text = strict_yaml.read_text_file(path)
+    content = strict_yaml.parse_yaml(text, str(path))
     try:
         refuse_passwords(content)
         return parse_declaration(content, path.parent)
     except ValueError as error:
-        raise ValueError(f"{strict_yaml.shorten_name(path)}: {error}") from None
+        raise ValueError(locate_in_file(str(error), text, str(path))) from None
 
 
 def parse_declaration(content: Any, folder: Path | None = None) -> CampaignDeclaration:

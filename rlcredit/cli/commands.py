@@ -1,6 +1,10 @@
 """The commands of rlcredit in the order of a study, and the help that lists them."""
 
+import importlib
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from rlcredit.config.arguments import CONFIG_KEYS, FILE_OPTIONS, CommandParser, join_alternatives
 
 
 class Command(NamedTuple):
@@ -125,3 +129,34 @@ def render_help() -> str:
     lines += ["  source <(rlcredit --completion bash)    completion of commands and options; the same for zsh"]
     lines += ["  rlcredit --completion fish | source     and for fish"]
     return "\n".join(lines)
+
+
+def load_parser(name: str) -> CommandParser:
+    """Return the parser of a command; nothing of the stack is imported."""
+    module, function = COMMAND_TABLE[name].options.split(":")
+    return getattr(importlib.import_module(module), function)()
+
+
+def find_foreign_option(name: str, words: Sequence[str]) -> str | None:
+    """Return a sentence on the first option that other commands have, and not this one; None if there is none.
+
+    Args:
+        name: Name of the command.
+        words: Words that follow it.
+
+    Example:
+        >>> find_foreign_option("fit", ["--config", "configs/tiny.yaml", "--budget", "quick"])
+        '--budget: an option of `card`, not of `fit`. Leave it out.'
+
+    """
+    parser, command = load_parser(name), COMMAND_TABLE[name]
+    own_keys = CONFIG_KEYS if command.is_configured or not command.runs else ()
+    for option in (word.partition("=")[0] for word in words if word.startswith("--")):
+        key = option[2:]
+        is_own = option in parser.options or key in own_keys or parser.find_meant_option(option)
+        is_part = "." in key or any(known.endswith(f".{key}") for known in parser.options)
+        if is_own or is_part or (parser.places and option in FILE_OPTIONS.values()):
+            continue  # known, or refused with a better repair
+        if owners := [f"`{owner}`" for owner in COMMAND_TABLE if option in load_parser(owner).options]:
+            return f"{option}: an option of {join_alternatives(owners)}, not of `{name}`. Leave it out."
+    return None

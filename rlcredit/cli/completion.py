@@ -1,14 +1,13 @@
 """Completion in a shell: scripts for bash, zsh and fish that ask rlcredit what may follow."""
 
 import argparse
-import importlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.base.exit_status import FINISHED, REFUSED
-from rlcredit.cli.commands import COMMAND_TABLE
-from rlcredit.config.arguments import CommandParser, join_alternatives
+from rlcredit.cli.commands import COMMAND_TABLE, load_parser
+from rlcredit.config.arguments import join_alternatives
 from rlcredit.config.paths import CONFIGS_FOLDER, PACKAGE_FOLDER, find_configs_folder
 
 SHELL_SCRIPTS = {
@@ -88,8 +87,7 @@ def suggest_words(words: Sequence[str]) -> list[str]:
         return _select_begun([*COMMAND_TABLE, *OWN_OPTIONS], prefix)
     if context[0] not in COMMAND_TABLE:
         return _select_begun(list(SHELL_SCRIPTS) if context == ["--completion"] else [], prefix)
-    module, function = COMMAND_TABLE[context[0]].options.split(":")
-    parser: CommandParser = getattr(importlib.import_module(module), function)()
+    parser = load_parser(context[0])
     options = parser.options
     if prefix.startswith("-"):
         return _select_begun([option for option in options if option.startswith("--")], prefix)

@@ -73,9 +73,9 @@ def describe_stack(stack: Sequence[OperatorContract], group_size: int, has_real_
     width = max([len("REINFORCE"), *map(len, calls)])
     yield f"stack, from top to bottom, for {'real rewards' if has_real_rewards else 'rewards in [0, 1]'}"
     reward_limit = "" if has_real_rewards else ", at most 1"
-    yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages{reward_limit}   (the neutral ledger)"
+    yield f"      {'REINFORCE':<{width}}   rewards -> advantages{reward_limit}   (the neutral ledger)"
     limits = bound_advantages(stack, group_size, has_real_rewards)[1:]
-    for place, (operator, call, limit) in enumerate(zip(stack, calls, limits, strict=True), start=1):
+    for place, (operator, call, limit) in enumerate(zip(stack, calls, limits, strict=True)):
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
         bound_note = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
         reads = ", ".join(sorted(operator.reads)) or "nothing"

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import rlcredit
 from rlcredit.base.exit_status import FINISHED, REFUSED
 from rlcredit.base.messages import print_message
+from rlcredit.cli.commands import COMMAND_TABLE, find_foreign_option
 from rlcredit.cli.config_checks import refuse_unusable_groups
 from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import resolve_run_words
@@ -52,6 +53,8 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
         patch_jsonargparse()
         if not roots:
             _refuse_misspelt_options(args)
+            if args and args[0] in COMMAND_TABLE and (sentence := find_foreign_option(args[0], args[1:])):
+                raise ValueError(sentence)
         words = resolve_run_words(args)
         extend_import_path(words)
         configuration = read_configuration(words, roots)

@@ -503,6 +503,20 @@ def _read_source(source: str) -> tuple[dict[str, Any], dict[KeyPath, str], Path]
     return content, lines, Path(source).parent if is_file else Path()
 
 
+def locate_in_file(sentence: str, text: str, name: str) -> str:
+    """Return a sentence behind a file, and the line in its text of the key that the sentence begins with.
+
+    Example:
+        >>> [locate_in_file(sentence, "{seeds: []}", "a.yaml") for sentence in ("seeds: empty.", "No.")]
+        ['a.yaml:1: seeds: empty.', 'a.yaml: No.']
+
+    """
+    file = _show_file(name)
+    lines = {path: f"{file}:{line}" for path, line in _locate_nodes(yaml.compose(text, _ConfigLoader))}
+    placed_sentence = Configuration(origins=lines).locate(sentence)
+    return f"{file}: {sentence}" if placed_sentence == sentence else placed_sentence
+
+
 def _show_file(name: str) -> str:
     """Return the name of a file as a command line gives it, also of one that comes with rlcredit."""
     home = find_configs_folder()

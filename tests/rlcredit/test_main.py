@@ -38,6 +38,24 @@ def test_a_command_that_there_is_not_is_refused_with_those_that_there_are(name, 
     assert said == f"error: there is no {meant}`rlcredit --help` lists the commands.\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fit", "--config", "configs/tiny.yaml", "--budget", "quick"], "--budget: an option of `card`, not of `fit`."),
+        (["validate", "--config=configs/tiny.yaml", "--replace"], "--replace: an option of `fit`, not of `validate`."),
+        (["report", "x", "--budget=quick"], "--budget: an option of `card`, not of `report`."),
+        (["sample", "--budget", "quick"], "--budget: an option of `card`, not of `sample`."),
+        (["campaign", "--config", "x.yaml"], "--config: no such option. Name the file or folder alone,"),
+    ],
+)
+def test_an_option_of_another_command_is_refused_with_that_command(words, said, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["rlcredit", *words])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith(f"error: {said}")
+
+
 def test_every_subcommand_of_lightning_is_known():
     from rlcredit.cli.application import CreditCLI
 

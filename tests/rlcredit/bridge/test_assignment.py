@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from rlcredit import Rollout, credit_heatmap
 from rlcredit.bridge import assign_credit, load_stack
 from rlcredit.bridge.bridged_stack import ARGUMENT_DESCRIPTIONS, FROM_POLICY
 from rlcredit.credit.catalogue import find_operator_classes
-from rlcredit.credit.contract import StackError
+from rlcredit.credit.contract import StackError, StackWarning
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.stack import CreditStack
 from tests.conftest import make_rollout
@@ -149,6 +150,16 @@ def test_a_group_counts_only_its_own_rows_whatever_the_size_of_others():
         if not any(operator.state for operator in stack):
             assert_close(found, torch.cat(alone), atol=1e-6, rtol=1e-5)
         assert found[4:].any()
+
+
+def test_groups_of_one_row_are_warned_of_where_they_give_no_credit():
+    mask, rewards = torch.ones(3, 2), [1.0, 0.0, 1.0]
+    with pytest.warns(StackWarning, match="All groups have one row. GRPO gives no credit to groups of 1."):
+        assert not assign_credit(["GRPO"], mask=mask, rewards=rewards, groups=range(3)).any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assign_credit(["GRPO"], mask=mask, rewards=rewards, groups=[0, 0, 1])
+        assign_credit([], mask=mask, rewards=rewards, groups=range(3))
 
 
 def test_rewards_that_nobody_could_tell_give_no_credit_and_count_for_nobody():

@@ -1,5 +1,6 @@
 """What a campaign file may say, and the one message it gets otherwise."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,23 @@ def test_a_run_is_the_command_that_a_person_would_type():
 def test_settings_keep_their_types():
     settings = {"a.b": [0.9, 0.95], "a.c": None, "d": "1", "e.f": True}
     assert yaml.safe_load(render_settings(settings)) == {"a": {"b": [0.9, 0.95], "c": None}, "d": "1", "e": {"f": True}}
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "place"),
+    [
+        ("seeds: [0, 1]", "seeds: [0, 0]", "4: seeds: 0 occurs twice"),
+        ("baseline: a", "baseline: b", "3: baseline: there is no condition 'b'"),
+        ("steps: 2", "stepz: 2", "5: stepz: no such key"),
+        ("effect: 0.1", "effect: x", "6: effect: expected"),
+    ],
+)
+def test_a_fault_of_a_declaration_names_its_file_and_line(tmp_path, written, instead, place):
+    file = tmp_path / "first.yaml"
+    text = "name: first\nconditions: {a: []}\nbaseline: a\nseeds: [0, 1]\nsteps: 2\neffect: 0.1\nprimary: val/pass_at_1\nconfigs: []"
+    file.write_text(text.replace(written, instead))
+    with pytest.raises(ValueError, match=re.escape(f"{file}:{place}")):
+        read_declaration(file)
 
 
 def test_a_message_about_a_setting_names_the_declaration(tmp_path):

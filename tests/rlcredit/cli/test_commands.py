@@ -1,7 +1,6 @@
 """The help of rlcredit and of every command: four groups, one style, and nothing heavy behind it."""
 
 import argparse
-import importlib
 import os
 import re
 import shlex
@@ -12,15 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.cli.commands import COMMAND_TABLE, render_help
+from rlcredit.cli.commands import COMMAND_TABLE, load_parser, render_help
 from rlcredit.config.paths import find_config_file
 
 ROOT = Path(__file__).parents[3]
-
-
-def make_parser(name):
-    module, function = COMMAND_TABLE[name].options.split(":")
-    return getattr(importlib.import_module(module), function)()
 
 
 def run_rlcredit(*words, **settings):
@@ -46,7 +40,7 @@ def test_rlcredit_alone_shows_the_help_with_status_0(words):
 @pytest.mark.parametrize("name", COMMAND_TABLE)
 def test_the_help_of_a_command_has_the_style_of_all(name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    parser = make_parser(name)
+    parser = load_parser(name)
     usage, sentence, examples, *sections = re.split(r"\n\n", parser.format_help().rstrip("\n"))
     assert usage.startswith(f"usage: rlcredit {name} [options]")
     assert re.fullmatch(r"[A-Z][^\n]*\.", sentence)
@@ -66,7 +60,7 @@ def test_the_help_of_a_command_has_the_style_of_all(name, monkeypatch):
 
 @pytest.mark.parametrize("name", COMMAND_TABLE)
 def test_every_option_says_what_it_is(name):
-    for action in make_parser(name)._actions:
+    for action in load_parser(name)._actions:
         if action.help == argparse.SUPPRESS:
             continue
         assert action.help, action.dest
@@ -76,7 +70,7 @@ def test_every_option_says_what_it_is(name):
 
 
 def test_one_thing_has_one_flag_in_every_command():
-    flags = {name: set(make_parser(name)._option_string_actions) for name in COMMAND_TABLE}
+    flags = {name: set(load_parser(name)._option_string_actions) for name in COMMAND_TABLE}
     every = set().union(*flags.values())
     assert every.isdisjoint({"--ckpt", "--run", "--checkpoint_path", "-n", "--n", "--folder", "--tracking_uri"})
     assert {name for name, own in flags.items() if "--ckpt_path" in own} == {

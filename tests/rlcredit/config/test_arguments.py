@@ -1,11 +1,9 @@
 """What every command says of an option that it does not understand."""
 
-import importlib
-
 import pytest
 
 from rlcredit.cli.command_options import make_export_parser, make_sample_parser, make_try_parser
-from rlcredit.cli.commands import COMMAND_TABLE
+from rlcredit.cli.commands import load_parser
 from rlcredit.config.arguments import CommandParser, make_count_parser
 
 
@@ -77,8 +75,7 @@ def test_commands_refuse_what_they_cannot_use(parser, words, message, capsys):
     ],
 )
 def test_an_option_known_from_elsewhere_is_answered_by_what_takes_the_same_here(words, meant, capsys):
-    module, make = COMMAND_TABLE[words[0]].options.split(":")
     with pytest.raises(SystemExit):
-        getattr(importlib.import_module(module), make)().parse_args(words[1:])
+        load_parser(words[0]).parse_args(words[1:])
     flag = words[-1] if "=" in words[-1] else words[-2]
     assert capsys.readouterr().err == (f"error: {flag.partition('=')[0]}: no such option. Did you mean `{meant}`?\n")

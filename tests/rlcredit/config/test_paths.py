@@ -67,7 +67,7 @@ def test_an_operator_is_found_beside_the_configuration_that_names_it(tmp_path, c
     (tmp_path / "study" / "beside_operators.py").write_text(OPERATOR.format(name="Halved", factor=0.5))
     (tmp_path / "study" / "mine.yaml").write_text("trainer: {callbacks: [GRPO, beside_operators.Halved]}")
     run_lightning_command(["explain", "--config=tiny.yaml", "--config=study/mine.yaml"])
-    assert "   2  Halved  " in capsys.readouterr().out
+    assert "   1  Halved  " in capsys.readouterr().out
 
 
 def test_folders_beside_configurations_come_last_and_only_those_that_are_named(tmp_path):
