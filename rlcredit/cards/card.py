@@ -26,6 +26,7 @@ ROLLOUT_BUDGET = "rollout"
 NO_DIFFERENCE = "no difference"
 BASELINE_VERDICT = "the baseline itself"
 UNTRAINED_VERDICT = "not trained"
+UNTRAINED_SENTENCE = "No run says what is learnt from it."
 
 
 def _check_folder_name(name: str) -> str:

@@ -15,7 +15,7 @@ from rlcredit.bridge.assignment import refuse_partial_rewards
 from rlcredit.bridge.bridged_stack import BridgedStack
 from rlcredit.bridge.stack_file import make_operators
 from rlcredit.cards.builder import build_card
-from rlcredit.cards.card import BASELINE_VERDICT, ROLLOUT_BUDGET, UNTRAINED_VERDICT, Card
+from rlcredit.cards.card import BASELINE_VERDICT, ROLLOUT_BUDGET, UNTRAINED_SENTENCE, UNTRAINED_VERDICT, Card
 from rlcredit.cards.card_batch import HEATMAP_ROWS, CreditedBatch
 from rlcredit.cards.condition import CardCondition
 from rlcredit.cards.credit_effects import measure_credit_effects
@@ -115,7 +115,7 @@ class FileCards:
             organism=self.name,
             budget=ROLLOUT_BUDGET,
             verdict=BASELINE_VERDICT if is_baseline else UNTRAINED_VERDICT,
-            sentence=f"{_describe_batch(self.rollout)}. No run says what is learnt from it.",
+            sentence=f"{_describe_batch(self.rollout)}. {UNTRAINED_SENTENCE}",
             policy=self._name_policy(),
         )
 

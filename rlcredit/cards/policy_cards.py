@@ -12,7 +12,14 @@ from rlcredit.campaign.run_process import prepare_forks
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.builder import build_card
 from rlcredit.cards.cache_key import CARD_MODULE, fingerprint_configs, hash_json_content
-from rlcredit.cards.card import BASELINE_VERDICT, CARD_REPAIR, UNTRAINED_VERDICT, Card, name_card_folder
+from rlcredit.cards.card import (
+    BASELINE_VERDICT,
+    CARD_REPAIR,
+    UNTRAINED_SENTENCE,
+    UNTRAINED_VERDICT,
+    Card,
+    name_card_folder,
+)
 from rlcredit.cards.card_batch import MEASUREMENT_PARTS, CardBatch, measure_card_batch
 from rlcredit.cards.card_policies import CardPolicy
 from rlcredit.cards.comparability import list_unequal_settings, read_learning_rate
@@ -27,6 +34,9 @@ from rlcredit.cards.true_credit import measure_credit_agreement
 from rlcredit.cli.application import read_expanded_config
 from rlcredit.cli.engine_text import build_engine
 from rlcredit.oracle import TrueCredit
+
+_BATCH_FINDINGS = ("agreement", "cosine_within")
+"""Findings that a card leads with if nothing is trained."""
 
 
 @dataclass
@@ -103,8 +113,8 @@ class PolicyCards:
                 card, verdict=BASELINE_VERDICT, sentence=f"{card.name} is what the others are compared with."
             )
         if not self.budget.seeds:
-            sentence = "This is what one batch says; no run says what is learnt from it."
-            return replace(card, verdict=UNTRAINED_VERDICT, sentence=sentence)
+            findings = [finding.sentence for name in _BATCH_FINDINGS if (finding := card.finding(name))]
+            return replace(card, verdict=UNTRAINED_VERDICT, sentence=" ".join([*findings, UNTRAINED_SENTENCE]))
         runs = PairedRuns(self.budget, self.folder / "arms" / self.organism.name, self.slots, self.threads)
         outcome = runs.compare(
             self._make_training_condition(candidate, batch), self._make_training_condition(self.baseline, base)

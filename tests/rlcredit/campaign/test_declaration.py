@@ -79,7 +79,8 @@ def test_settings_keep_their_types():
 )
 def test_a_fault_of_a_declaration_names_its_file_and_line(tmp_path, written, instead, place):
     file = tmp_path / "first.yaml"
-    text = "name: first\nconditions: {a: []}\nbaseline: a\nseeds: [0, 1]\nsteps: 2\neffect: 0.1\nprimary: val/pass_at_1\nconfigs: []"
+    lines = ["name: first", "conditions: {a: []}", "baseline: a", "seeds: [0, 1]", "steps: 2", "effect: 0.1"]
+    text = "\n".join([*lines, "primary: val/pass_at_1", "configs: []"])
     file.write_text(text.replace(written, instead))
     with pytest.raises(ValueError, match=re.escape(f"{file}:{place}")):
         read_declaration(file)

@@ -129,6 +129,9 @@ def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch, capsys):
     assert run_card_command(["GTPO", "HICRA", "--budget", "batch", "--mlflow", "none"]) == 0
     card = Card.read(tmp_path / "cards" / "aligned" / "batch" / "GTPO" / "card.json")
     assert card.verdict == "not trained"
+    lead = [card.finding(name).sentence for name in ("agreement", "cosine_within")]
+    assert card.sentence == " ".join([*lead, "No run says what is learnt from it."])
+    assert card.sentence in capsys.readouterr().out
     assert set(card.sections) == {"batch", "gradient", "truth", "cost"}
     assert card.finding("agreement").low < card.finding("agreement").high
     assert not (tmp_path / "cards" / "arms").exists()
