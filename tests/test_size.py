@@ -9,37 +9,37 @@ LINE_BUDGETS = {
     "rlcredit/base": 1110,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1407,  # the stacks in other trainers
     "rlcredit/campaign": 3663,  # declared sets of runs, started and resumed
-    "rlcredit/cards": 4146,  # report cards of operators
+    "rlcredit/cards": 4157,  # report cards of operators
     "rlcredit/cli": 3919,  # the command line
     "rlcredit/config": 2497,  # what people write, read and checked
     "rlcredit/credit": 2981,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
-    "rlcredit/episodes": 1365,  # environments that answer a policy turn by turn
+    "rlcredit/episodes": 1368,  # environments that answer a policy turn by turn
     "rlcredit/evaluation": 1745,  # policies compared on held-out questions
     "rlcredit/formulas": 2871,  # pure formulas on tensors
     "rlcredit/losses": 1086,  # credit and ratios to a scalar
     "rlcredit/oracle": 1024,  # the policy's own estimate of a prefix's value
     "rlcredit/outputs": 1029,  # files that a run leaves
     "rlcredit/pages": 701,  # tables, formats and layout of pages
-    "rlcredit/policy": 3010,  # the language model and its adapter
+    "rlcredit/policy": 3011,  # the language model and its adapter
     "rlcredit/preflight": 1500,  # checks before weights are read
     "rlcredit/record": 1440,  # the record of a run, and MLflow
     "rlcredit/report": 2161,  # reports of campaigns
     "rlcredit/run_folder": 450,  # the folder of a run
     "rlcredit/statistics": 1573,  # statistics on plain numbers
-    "rlcredit/supervision": 870,  # what watches a run
-    "rlcredit/tasks": 3219,  # questions and answers
-    "rlcredit/training": 3819,  # the training step
-    "rlcredit/verification": 6783,  # judges of answers, in processes of their own
+    "rlcredit/supervision": 872,  # what watches a run
+    "rlcredit/tasks": 3236,  # questions and answers
+    "rlcredit/training": 3822,  # the training step
+    "rlcredit/verification": 6786,  # judges of answers, in processes of their own
     "callbacks": 6353,  # operators and probes
     "scripts": 2975,  # what developers of rlcredit run
     "tests": 1114,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
     "tests/behaviour": 2582,  # whole runs
-    "tests/callbacks": 6192,  # one file for each operator and probe
+    "tests/callbacks": 6194,  # one file for each operator and probe
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34390,  # mirror of `rlcredit`
+    "tests/rlcredit": 34423,  # mirror of `rlcredit`
     "tests/scripts": 451,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""

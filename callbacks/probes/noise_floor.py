@@ -109,7 +109,7 @@ class NoiseFloor(PeriodicMeasurement, CreditOperator, reads="advantages step", c
         if len(rollout.mask) < 2 * rollout.group_size:
             raise ValueError(
                 "NoiseFloor needs at least two prompts per process and mini-batch. "
-                "Raise data.prompts_per_step, or lower model.minibatches."
+                "Raise data.init_args.prompts_per_step, or lower model.minibatches."
             )
         products = gram_matrix(compute_prompt_gradients(trainer, module, rollout, credit))
         seed = self.run_seed + rollout.step

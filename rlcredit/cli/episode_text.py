@@ -57,7 +57,7 @@ def find_turn_excess(task: Task, sampling: Sampling) -> str | None:
     return (
         f"warning: {turns} turns of {tokens} tokens are {turns * tokens:,} tokens without what is read, and "
         f"model.sampling.max_tokens is {sampling.max_tokens:,}. Longer episodes are cut; raise it, or lower "
-        "data.turn_tokens."
+        "data.init_args.turn_tokens."
     )
 
 

@@ -84,7 +84,8 @@ class Episode:
             environment = self.environment.copy()
         except Exception as error:  # (an environment is a program of others)
             raise RunStopped(
-                f"data.environment: {type(self.environment).__name__}.copy raised {describe_exception(error)} after "
+                f"data.init_args.environment: {type(self.environment).__name__}.copy raised "
+                f"{describe_exception(error)} after "
                 f"{len(self.turns)} turns. Continuations of an episode need it: write one that copies all state."
             ) from error
         return replace(

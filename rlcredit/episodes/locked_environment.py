@@ -69,7 +69,7 @@ class LockedEnvironment(Environment):
     slow = True
 
     def __init__(self, environment: Environment, unsafe: bool = False, budget: float = 10.0) -> None:
-        require_sandbox(f"data.environment: {type(environment).__name__}", unsafe)
+        require_sandbox(f"data.init_args.environment: {type(environment).__name__}", unsafe)
         self.is_graded, self.tools = environment.is_graded, environment.tools
         self.workers = EnvironmentWorkers(environment, budget)
         self.example, self.actions = SimpleNamespace(), []

@@ -32,12 +32,13 @@ def refuse_changing_environment(environment: Environment, example: "Example") ->
     """
     name = type(environment).__name__
     if fault := open_episode(environment, example).fault:
-        raise ValueError(f"data.environment: {fault}")
+        raise ValueError(f"data.init_args.environment: {fault}")
     plays = [play_actions(environment, example) for _ in range(2)]
     for first_text, second_text in zip(*plays, strict=False):
         if first_text != second_text:
             raise ValueError(
-                f"data.environment: {name} said {first_text!r:.80} and, to the same actions in a second episode, "
+                f"data.init_args.environment: {name} said {first_text!r:.80} and, to the same "
+                f"actions in a second episode, "
                 f"{second_text!r:.80}. {REPLAY_REPAIR}"
             )
 
@@ -76,7 +77,8 @@ def replay_turns(table: EpisodeTable, turns: Sequence[Sequence[Sequence[int]]], 
             texts = episode.observations[number:]
             if len(row_turns) >= number and list(map(hash_observation, texts)) != [state]:
                 raise RunStopped(
-                    f"data.environment: {table.name} said {episode.fault or texts!r:.80} before turn {number + 1} when "
+                    f"data.init_args.environment: {table.name} said {episode.fault or texts!r:.80} "
+                    f"before turn {number + 1} when "
                     f"an episode was replayed, and something else when it was sampled. {REPLAY_REPAIR}"
                 )
         yield number

@@ -173,7 +173,8 @@ class PromptFormat:
             writer = f"the chat template of {tokenizer.name_or_path}" if self.chat else "raw text"
             names = ", ".join(tool["function"]["name"] for tool in tools)
             raise PromptError(
-                f"data.environment has tools ({names}), and {writer} shows none. Name a model whose template does, or, "
+                f"data.init_args.environment has tools ({names}), and {writer} shows none. Name a "
+                f"model whose template does, or, "
                 "for a tool of one argument, set ToolEnvironment(..., plain=True): then an action is the argument."
             )
 

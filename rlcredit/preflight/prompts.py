@@ -40,7 +40,7 @@ def refuse_unreadable_prompts(module: PolicyModule, task: Task) -> None:
         try:
             _refuse_overlong_prompts(questions, policy, tokenizer, context, answer_tokens)
         except PromptError as error:
-            raise PromptError(f"data.held_out.{name}: {error}" if name else str(error)) from None
+            raise PromptError(f"data.init_args.held_out.{name}: {error}" if name else str(error)) from None
 
 
 def _refuse_overlong_prompts(

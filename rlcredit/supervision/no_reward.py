@@ -24,11 +24,12 @@ _MAX_TEXT_LENGTH = 700
 
 _VERDICT_ADVICE = {
     Verdict.NO_ANSWER: (
-        "They state no answer in a known format. Ask for one in data.instruction, for example "
-        "'{question} End with #### and the number.', or name the one they use in data.answer_formats."
+        "They state no answer in a known format. Ask for one in data.init_args.instruction, for example "
+        "'{question} End with #### and the number.', or name the one they use in data.init_args.answer_formats."
     ),
     Verdict.UNJUDGED: (
-        "Nobody could judge them: answers are in a format that data.answer_formats leaves out, or the verifier fails."
+        "Nobody could judge them: answers are in a format that data.init_args.answer_formats leaves "
+        "out, or the verifier fails."
     ),
     Verdict.WRONG: (
         "They state answers, and those are wrong. If the one above is right, the reference or the verifier is not: see "
@@ -42,7 +43,8 @@ _EPISODE_ADVICE = (
 )
 _FAILURE_ADVICE = "A warning above says why their environment failed."
 _EQUAL_ADVICE = (
-    "If completions should differ in reward, look at the functions in data.rewards; see docs/howto/verifier.md."
+    "If completions should differ in reward, look at the functions in data.init_args.rewards; see "
+    "docs/howto/verifier.md."
 )
 _CUT_ADVICE = "Most were cut off before they ended: raise model.sampling.max_tokens."
 
@@ -90,7 +92,7 @@ class NoReward(Callback):
     def _count_unjudged(self, rollout: Rollout, task: Any) -> None:
         self.unjudged = 0 if sum_over_processes(rollout.judged.sum()) > 0 else self.unjudged + 1
         if self.unjudged == self.rollouts:
-            judge = "data.rewards" if task.environment is None else "data.environment"
+            judge = "data.init_args.rewards" if task.environment is None else "data.init_args.environment"
             raise RunStopped(
                 f"Step {rollout.step}: {judge} left every completion of {self.rollouts} rollouts in a row unjudged, so "
                 "nothing is learnt. Look at its functions, which return None, fail, or are too slow; a warning above "

@@ -118,7 +118,8 @@ def build_conversation(
     if turns[0]["role"] == "system":
         if system is not None:
             raise ValueError(
-                f"data.system: the question already has a system prompt, {turns[0]['content']!r:.80}. Remove one."
+                f"data.init_args.system: the question already has a system prompt, "
+                f"{turns[0]['content']!r:.80}. Remove one."
             )
         system, turns = turns[0]["content"], turns[1:]
     messages = [] if system is None else [ChatMessage(role="system", content=system)]

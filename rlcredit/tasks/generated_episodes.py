@@ -27,8 +27,8 @@ class Episodes(Task):
 
     def __init__(self, environment: Environment, train_size: int = 4096, **kwargs: Any) -> None:
         super().__init__(environment=environment, **kwargs)
-        require_positive("data.train_size", train_size)
-        require_positive("data.validation_size", self.validation_size or 0)
+        require_positive("data.init_args.train_size", train_size)
+        require_positive("data.init_args.validation_size", self.validation_size or 0)
         self.train_size = train_size
 
     @property
@@ -62,5 +62,5 @@ class Episodes(Task):
         episode = open_episode(self.prototype, Example("", "", {"seed": seed}))
         if episode.fault or not episode.opening:
             fault = episode.fault or f"{type(self.environment).__name__}.reset returned no text"
-            raise ValueError(f"data.environment: {fault}. Episodes begin with what reset returns.")
+            raise ValueError(f"data.init_args.environment: {fault}. Episodes begin with what reset returns.")
         return Example(episode.opening, "", {"seed": seed})

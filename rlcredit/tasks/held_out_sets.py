@@ -62,7 +62,9 @@ class HeldOutSet(NamedTuple):
         k, draws = self.task.held_out_k or usual, self.task.held_out_completions or completions
         if k > draws:
             owner = f"of the held-out set {self.name!r}" if self.name else "of the task"
-            raise ValueError(f"data.held_out_k {owner} is {k}, but only {draws} completions are drawn. Lower it.")
+            raise ValueError(
+                f"data.init_args.held_out_k {owner} is {k}, but only {draws} completions are drawn. Lower it."
+            )
         return k
 
     def count_answers(self, usual: int) -> int | None:

@@ -44,9 +44,13 @@ class PromptOrder(Sampler[list[int]]):
         world: int = 1,
     ) -> None:
         if not 1 <= batch <= size:
-            raise ValueError(f"data.prompts_per_step is {batch}, but there are {size} training prompts. Lower it.")
+            raise ValueError(
+                f"data.init_args.prompts_per_step is {batch}, but there are {size} training prompts. Lower it."
+            )
         if batch % world:
-            raise ValueError(f"data.prompts_per_step is {batch}, which {world} processes cannot share evenly.")
+            raise ValueError(
+                f"data.init_args.prompts_per_step is {batch}, which {world} processes cannot share evenly."
+            )
         self.size, self.batch, self.seed, self.step, self.repeats = size, batch, seed, step, repeats
         self.rank, self.world = rank, world
 

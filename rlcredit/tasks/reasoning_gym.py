@@ -109,7 +109,7 @@ def refuse_endless_question(name: str, seed: int, config: Mapping[str, Any]) -> 
     if status in (None, 9, -signal.SIGKILL):
         large = ", ".join(f"{value:,g}" for value in sorted({*_iterate_numbers(config)}) if value > LARGE_NUMBER)
         raise ValueError(
-            f"data.config: one question of {name} takes more than {MAX_QUESTION_SECONDS:g} s or "
+            f"data.init_args.config: one question of {name} takes more than {MAX_QUESTION_SECONDS:g} s or "
             f"{MAX_QUESTION_BYTES >> 30} GiB to generate. Lower its large values: {large}."
         )
 
@@ -143,26 +143,28 @@ class ReasoningGym(Task):
         super().__init__(solved_at=solved_at, **kwargs)
         if self.tolerance:
             raise ValueError(
-                f"data.tolerance is {self.tolerance}, but data sets of reasoning-gym are judged by their own scorers. "
-                "Leave it out, or name a verifier of your own in data.verifier."
+                f"data.init_args.tolerance is {self.tolerance}, but data sets of reasoning-gym are "
+                f"judged by their own scorers. "
+                "Leave it out, or name a verifier of your own in data.init_args.verifier."
             )
         from reasoning_gym.factory import DATASETS  # noqa: PLC0415
 
         self.name, self.config, self.train_size = name, config or {}, train_size
-        require_positive("data.train_size", train_size)
+        require_positive("data.init_args.train_size", train_size)
         if train_size * MIN_QUESTION_BYTES > read_machine_memory():
             raise ValueError(
-                f"data.train_size: {train_size:,} questions take more than the "
+                f"data.init_args.train_size: {train_size:,} questions take more than the "
                 f"{read_machine_memory() / 2**30:,.0f} GiB of this machine. Lower it."
             )
         if name not in DATASETS:
             close = ", ".join(difflib.get_close_matches(name, DATASETS)) or "none"
-            raise ValueError(f"data.name: reasoning-gym has no data set {name!r}. Close names: {close}.")
+            raise ValueError(f"data.init_args.name: reasoning-gym has no data set {name!r}. Close names: {close}.")
         fields = {field.name for field in dataclasses.fields(DATASETS[name][1])} - {"seed", "size"}
         if extra_names := sorted(map(str, set(self.config) - fields)):
             close = difflib.get_close_matches(extra_names[0], fields, n=1)
             raise ValueError(
-                f"data.config: `{name}` has no parameter {' and no '.join(f'`{extra}`' for extra in extra_names)}."
+                f"data.init_args.config: `{name}` has no parameter "
+                f"{' and no '.join(f'`{extra}`' for extra in extra_names)}."
                 f"{f' Did you mean `{close[0]}`?' if close else ''} It accepts {', '.join(sorted(fields))}."
             )
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
@@ -171,7 +173,7 @@ class ReasoningGym(Task):
             refuse_endless_question(name, generator_seed, self.config)
         self._one = self._make_dataset(1)
         if has_evaluating_scorer(name, self.config):
-            require_sandbox(f"data.name: the scorer of {name}", self.unsafe_scorers)
+            require_sandbox(f"data.init_args.name: the scorer of {name}", self.unsafe_scorers)
         self.admissible = partial(is_admissible_answer, name)
         self.worker_pool = WorkerPool(
             make_gym_scorer,
@@ -194,7 +196,7 @@ class ReasoningGym(Task):
             return reasoning_gym.create_dataset(str(self.name), seed=self._generator_seed, size=size, **self.config)
         except (AssertionError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             reason = str(error) or type(error).__name__
-            raise ValueError(f"data.config: {self.name} cannot be made of {self.config}: {reason}") from None
+            raise ValueError(f"data.init_args.config: {self.name} cannot be made of {self.config}: {reason}") from None
 
     @property
     def held_out_size(self) -> int:
@@ -224,8 +226,9 @@ class ReasoningGym(Task):
         if len(train) < self.train_size or len(held_out) < self.held_out_size:
             raise ValueError(
                 f"{self.name} with this configuration has too few distinct questions: {len(train)} for training and "
-                f"{len(held_out)} held out, wanted {self.train_size} and {self.held_out_size}. Lower data.train_size "
-                "and data.validation_size, or make the questions longer."
+                f"{len(held_out)} held out, wanted {self.train_size} and {self.held_out_size}. "
+                f"Lower data.init_args.train_size "
+                "and data.init_args.validation_size, or make the questions longer."
             )
         return train, held_out
 
@@ -242,7 +245,7 @@ class ReasoningGym(Task):
             for number, entry in enumerate(self.source):
                 if time.monotonic() > report_time + REPORT_SECONDS:
                     report_time = time.monotonic()
-                    print_message(f"{news}: {number:,} drawn. A smaller data.train_size takes less time.")
+                    print_message(f"{news}: {number:,} drawn. A smaller data.init_args.train_size takes less time.")
                 yield Example(entry["question"], str(entry["answer"]), entry["metadata"])
         finally:
             timer.cancel()

@@ -103,14 +103,16 @@ class RecordReader:
 
         text = fill_template(self.template, text_of)
         if not text:
-            raise ValueError(f"{location}: the columns {sorted(self.columns)} of data.instruction are all empty.")
+            raise ValueError(
+                f"{location}: the columns {sorted(self.columns)} of data.init_args.instruction are all empty."
+            )
         return [*question[:-1], {**question[-1], "content": text}] if isinstance(question, list) else text
 
     def _read_column_text(self, record: Mapping[str, Any], name: str, location: str) -> str:
         """Return a column's text for the question; empty if the column is."""
         if not has_column(record, name):
-            raise ValueError(f"{location}: column `{name}`, which data.instruction names, is missing.")
+            raise ValueError(f"{location}: column `{name}`, which data.init_args.instruction names, is missing.")
         try:
             return write_column_text(read_column(record, name))
         except ValueError as error:
-            raise ValueError(f"{location}: column `{name}`, which data.instruction names, {error}") from None
+            raise ValueError(f"{location}: column `{name}`, which data.init_args.instruction names, {error}") from None

@@ -153,17 +153,17 @@ def _load_split(source: RecordSource, name: str | None) -> Any:
     if os.path.isfile(folder):
         way = "Unpack it. Those" if folder.suffix.lower() in PACKED_SUFFIXES else "Those"
         raise ValueError(
-            f"data: {shorten_name(source.path)} is a file of unknown format. "
+            f"data.init_args.path: {shorten_name(source.path)} is a file of unknown format. "
             f"{way} that are read end in {', '.join(FILE_READERS)}."
         )
     if not local and not _HUB_ID.fullmatch(source.path):
-        raise ValueError(f"data: there is no file or folder {shorten_name(source.path)}.")
+        raise ValueError(f"data.init_args.path: there is no file or folder {shorten_name(source.path)}.")
     try:
         dataset = _load_dataset(str(folder.resolve()) if local else source.path, name, source)
     except (*LOAD_ERRORS, DatasetsError) as error:
         place = "folder" if local else "hub id (there is no such file or folder)"
         raise ValueError(
-            f"data: the {place} {shorten_name(source.path)} cannot be read: {_take_first_line(error)}"
+            f"data.init_args.path: the {place} {shorten_name(source.path)} cannot be read: {_take_first_line(error)}"
         ) from None
     splits = dict(dataset) if isinstance(dataset, DatasetDict) else {str(dataset.split or source.split): dataset}
     if source.split is None and len(splits) == 1:

@@ -101,7 +101,7 @@ class Records(Task):
         if answers is not None:
             require_choice("data", "answers", answers, get_args(ListMeaning))
         require_positive(
-            "data.max_question_characters", 1 if max_question_characters is None else max_question_characters
+            "data.init_args.max_question_characters", 1 if max_question_characters is None else max_question_characters
         )
         # Under names of their own, so that older runs, which had no such arguments, are still described as they were.
         self.list_meaning: ListMeaning | None = answers
@@ -275,8 +275,8 @@ class Records(Task):
         if gaps:
             print_message(f"{source}: {len(gaps):,} {of_all} have no answer and are left out. {gaps[0]}")
         if bare_count:
-            judge = "data.rewards" if self.reward_sum else f"{type(self).__name__}.judge"
-            judge = "data.verifier" if self.own else judge
+            judge = "data.init_args.rewards" if self.reward_sum else f"{type(self).__name__}.judge"
+            judge = "data.init_args.verifier" if self.own else judge
             print_message(f"{source}: {bare_count:,} {of_all} have no answer as a text; {judge} needs none.")
         if long_places:
             print_message(
@@ -301,14 +301,15 @@ class Records(Task):
         template, asked_by = split_instruction(self.instruction, is_column)
         if self.asked_by not in (None, asked_by):
             raise ValueError(
-                f"{location}: data.instruction names a column that only one of the training and the held-out questions "
+                f"{location}: data.init_args.instruction names a column that only one of the "
+                f"training and the held-out questions "
                 "has. Give both the same columns."
             )
         self.asked_by = asked_by
         columns = frozenset(filter(is_column, find_braced_names(template))) - {"question"}
         if not columns and QUESTION_FIELD not in self.instruction:
             raise ValueError(
-                f"{location}: data.instruction names neither {{question}} nor a column beside the answer's: "
+                f"{location}: data.init_args.instruction names neither {{question}} nor a column beside the answer's: "
                 f"{self.instruction!r:.80}. Name one of {list_columns(record)}."
             )
         self._warn_of_braces(record, answer, columns)
@@ -335,7 +336,9 @@ class Records(Task):
                 reason = (
                     "has the answer" if _is_answer(answer, name) else f"is no column; there are {list_columns(record)}"
                 )
-                warn_once(f"data.instruction: `{name}` {reason}. The policy reads {{{name}}} as it is written.")
+                warn_once(
+                    f"data.init_args.instruction: `{name}` {reason}. The policy reads {{{name}}} as it is written."
+                )
 
     def _warn_of_commas(self, source: RecordSource, examples: list[Example]) -> None:
         """Warn about answers that are read as lists and may be decimals."""

@@ -175,25 +175,25 @@ class Task(LightningDataModule):
     ) -> None:
         super().__init__()
         self.refuse_instruction(instruction)
-        require_positive("data.max_turns", max_turns)
-        require_positive("data.turn_tokens", 1 if turn_tokens is None else turn_tokens)
+        require_positive("data.init_args.max_turns", max_turns)
+        require_positive("data.init_args.turn_tokens", 1 if turn_tokens is None else turn_tokens)
         self.turn_limits = TurnLimits(max_turns, turn_tokens)
         self.environment = environment
         # What episodes get copies of, where the class says that they run.
         self.prototype = environment and lock_environment(environment, unsafe_scorers, verify_budget)
-        require_positive("data.prompts_per_step", prompts_per_step)
-        require_positive("data.validation_batch", validation_batch)
+        require_positive("data.init_args.prompts_per_step", prompts_per_step)
+        require_positive("data.init_args.validation_batch", validation_batch)
         if validation_size or not held_out:
-            require_positive("data.validation_size", 1 if validation_size is None else validation_size)
+            require_positive("data.init_args.validation_size", 1 if validation_size is None else validation_size)
         for name, number in {"held_out_completions": held_out_completions, "held_out_k": held_out_k}.items():
-            require_positive(f"data.{name}", 1 if number is None else number)
+            require_positive(f"data.init_args.{name}", 1 if number is None else number)
         self.prompts_per_step = prompts_per_step
         self.validation_size = validation_size
         self.validation_batch = validation_batch
         self.instruction, self.system, self.shots = instruction, system, list(shots)
         self.seed = seed
         if not verify_budget > 0:
-            raise ValueError(f"data.verify_budget must be positive, got {verify_budget} seconds.")
+            raise ValueError(f"data.init_args.verify_budget must be positive, got {verify_budget} seconds.")
         self.unsafe_scorers, self.verify_budget = unsafe_scorers, verify_budget
         self.answer_formats = require_known_formats(answer_formats)
         self.tolerance = tolerance
@@ -298,7 +298,8 @@ class Task(LightningDataModule):
             return Scores(verdicts, torch.tensor([math.nan if reward is None else reward for reward in rewards]))
         if strange := [reward for reward in rewards if reward not in (None, 0, 1)]:
             raise RunStopped(
-                f"data.environment: an episode of {type(self.environment).__name__} earned {strange[0]:g}, which is "
+                f"data.init_args.environment: an episode of {type(self.environment).__name__} "
+                f"earned {strange[0]:g}, which is "
                 "neither one for right nor zero for wrong. Write `is_graded = True` into its class."
             )
         return Scores(verdicts)
@@ -322,7 +323,7 @@ class Task(LightningDataModule):
     def refuse_instruction(self, instruction: str) -> None:
         """Refuse an instruction without a place for the question."""
         if "{question}" not in instruction:
-            raise ValueError(f"data.instruction must contain {{question}}, got {instruction!r}.")
+            raise ValueError(f"data.init_args.instruction must contain {{question}}, got {instruction!r}.")
 
     def locate_example(self, example: Example) -> str:
         """Return the place of a question, for messages."""
@@ -381,11 +382,11 @@ class Task(LightningDataModule):
 
     def _read_other_task(self, name: str, path: str) -> "Task":
         """Return the task whose held-out questions are asked under a name."""
-        validate_folder_name("data.held_out", name)
+        validate_folder_name("data.init_args.held_out", name)
         try:
             return self.read(path, unsafe_scorers=self.unsafe_scorers, held_out=None)
         except ValueError as error:
-            raise ValueError(f"data.held_out.{name}: {error}") from None
+            raise ValueError(f"data.init_args.held_out.{name}: {error}") from None
 
     @property
     def held_out_sets(self) -> list[HeldOutSet]:
@@ -449,7 +450,8 @@ class Task(LightningDataModule):
         _, repeats = separate_alike_questions(self.train_set, task.held_out_set)
         if repeats:
             rank_zero_only(warn_once)(
-                f"data.held_out.{name} asks {len(repeats):,} of the {len(self.train_set):,} training questions, or "
+                f"data.init_args.held_out.{name} asks {len(repeats):,} of the "
+                f"{len(self.train_set):,} training questions, or "
                 f"asks them in other spaces, case or punctuation, first: {self.locate_example(repeats[0])}. "
                 "It measures memory in part."
             )

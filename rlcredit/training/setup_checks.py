@@ -108,7 +108,9 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
     if trainer.state.fn != TrainerFn.VALIDATING:
         refuse_creditless_stack(callbacks, module.sampling.completions, task.has_real_rewards)
     if task.has_real_rewards:
-        refuse_binary_operators(callbacks, "data.rewards gives any numbers", "leave out data.rewards")
+        refuse_binary_operators(
+            callbacks, "data.init_args.rewards gives any numbers", "leave out data.init_args.rewards"
+        )
     else:
         refuse_narrow_histograms(callbacks)
         _refuse_missing_rewards(callbacks)
@@ -122,7 +124,8 @@ def _refuse_missing_rewards(callbacks: Sequence[object]) -> None:
     """Refuse operators that read the rewards of a task whose verdicts are the rewards."""
     if readers := _list_readers(callbacks, "task_rewards"):
         raise StackError(
-            f"{readers[0]} reads `task_rewards`, and this task has none: its verdicts are the rewards. Set data.rewards"
+            f"{readers[0]} reads `task_rewards`, and this task has none: its verdicts are the "
+            f"rewards. Set data.init_args.rewards"
             f", or let {readers[0]} read `rewards`."
         )
 
@@ -171,7 +174,7 @@ def _refuse_idle_processes(processes: int, task: Task) -> None:
         if 0 < size < processes:
             raise ValueError(
                 f"trainer.strategy: sharded_base needs a held-out question in each of {processes} processes, and a set "
-                f"has {size}. Raise data.validation_size."
+                f"has {size}. Raise data.init_args.validation_size."
             )
 
 
@@ -195,7 +198,7 @@ def _refuse_uneven_prompts(module: "PolicyModule", trainer: Trainer, task: Task)
     """Refuse prompts that processes or mini-batches cannot share evenly, and more than there are."""
     prompts, world = task.prompts_per_step, trainer.world_size
     if prompts % world:
-        raise ValueError(f"data.prompts_per_step is {prompts}, which {world} processes cannot share evenly.")
+        raise ValueError(f"data.init_args.prompts_per_step is {prompts}, which {world} processes cannot share evenly.")
     if task.train_set and prompts * module.rounds > len(task.train_set):
         raise ValueError(
             f"model.dynamic_sampling may ask {module.rounds} x {prompts} prompts a step, but there are "

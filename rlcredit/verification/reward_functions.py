@@ -15,7 +15,7 @@ from rlcredit.verification.rewards import Scores
 from rlcredit.verification.user_functions import MADE_UP_COMPLETIONS, UserFunction, require_user_path
 from rlcredit.verification.verifiers import Verdict, make_verdict
 
-REWARDS_KEY = "data.rewards"
+REWARDS_KEY = "data.init_args.rewards"
 
 VERIFIER_NAME = "verifier"
 """Name of the reward that is the score of whatever judges the task."""
@@ -295,7 +295,10 @@ def make_trial_call(example: RewardCall, made_up: int) -> RewardCall:
 def _explain_form(complaint: str, prompt: ChatText) -> str:
     """Return why a function that expects a chat fails on texts, as the functions that TRL ships do."""
     if isinstance(prompt, str) and "string indices must be integers" in complaint:
-        return " It expects messages, and questions here are texts: set data.system, or write questions as turns."
+        return (
+            " It expects messages, and questions here are texts: set data.init_args.system, or "
+            "write questions as turns."
+        )
     return ""
 
 

@@ -10,7 +10,7 @@ from rlcredit.verification.fault_attribution import AT_FAULT
 from rlcredit.verification.user_functions import MADE_UP_COMPLETIONS, UserFunction, require_user_path
 from rlcredit.verification.worker_replies import Outcome, Reply
 
-VERIFIER_KEY = "data.verifier"
+VERIFIER_KEY = "data.init_args.verifier"
 
 VERIFIER_SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
 

@@ -99,7 +99,7 @@ class MathVerifier:
             raise ValueError(f"MathVerifier expects timeout > 0 seconds, got {timeout}.")
         if not 0 <= tolerance < 1:
             raise ValueError(
-                f"data.tolerance is a share of the reference, from 0 (exact) to below 1, got {tolerance}. "
+                f"data.init_args.tolerance is a share of the reference, from 0 (exact) to below 1, got {tolerance}. "
                 "One per cent is 0.01."
             )
         self.timeout, self.unsafe, self.tolerance = timeout, unsafe, tolerance

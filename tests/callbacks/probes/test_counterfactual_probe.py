@@ -66,7 +66,9 @@ def test_another_stack_of_binary_rewards_is_refused_beside_real_ones(stack):
     probe = CounterfactualProbe({"flat": [GRPO()], "other": stack})
     said = f"{type(stack[-1]).__name__} of CounterfactualProbe takes rewards of one for right"
     with pytest.raises(StackError, match=said):
-        refuse_binary_operators([GRPO(), probe], "data.rewards gives any numbers", "leave out data.rewards")
+        refuse_binary_operators(
+            [GRPO(), probe], "data.init_args.rewards gives any numbers", "leave out data.init_args.rewards"
+        )
     refuse_binary_operators([GRPO(), CounterfactualProbe({"flat": [GRPO()]})], "they are", "change them")
 
 

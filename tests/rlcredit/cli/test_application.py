@@ -281,9 +281,12 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
         (["--data.init_args.name=chain_sums"], "reasoning-gym has no data set 'chain_sums'. Close names: chain_sum,"),
         (
             ["--data.init_args.config.min_term=4"],
-            "data.config: `chain_sum` has no parameter `min_term`. Did you mean `min_terms`? It accepts",
+            "data.init_args.config: `chain_sum` has no parameter `min_term`. Did you mean `min_terms`? It accepts",
         ),
-        (["--data.init_args.prompts_per_step=0"], "data.prompts_per_step: expected a number from 1 on, got 0."),
+        (
+            ["--data.init_args.prompts_per_step=0"],
+            "data.init_args.prompts_per_step: expected a number from 1 on, got 0.",
+        ),
         (["--model.policy.lora.rank=-3"], "LoRA expects rank >= 1, got -3."),
         (
             ["--trainer.val_check_interval=0.5"],

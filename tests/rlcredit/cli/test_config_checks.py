@@ -37,7 +37,7 @@ def elsewhere(tmp_path, monkeypatch):
         (f"--trainer.max_steps={'9' * 400}", "a number of 400 digits; none needs more than 60. Shorten it."),
         (
             "--data.init_args.train_size=1000000000000",
-            "data.train_size: 1,000,000,000,000 questions take more than the ",
+            "data.init_args.train_size: 1,000,000,000,000 questions take more than the ",
         ),
         ("--threads=0", "threads: expected a number from 1 to 1024, or null for torch's choice, got 0."),
         (

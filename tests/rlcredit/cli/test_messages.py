@@ -127,7 +127,7 @@ def test_a_wrong_file_is_refused_with_key_value_and_repair_in_one_line(text, key
         ("trainer:\n  callbacks:\n    - GTPO(beta=-1)\n", "wrong.yaml:3: GTPO expects beta >= 0, got -1"),
         (
             "data:\n  init_args:\n    prompts_per_step: 0\n",
-            "wrong.yaml:3: data.prompts_per_step: expected a number from 1",
+            "wrong.yaml:3: data.init_args.prompts_per_step: expected a number from 1",
         ),
         ("seed_everything: 1\nthreads: 0\n", "wrong.yaml:2: threads: expected a number from 1 to 1024"),
         (

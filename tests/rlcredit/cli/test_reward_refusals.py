@@ -48,5 +48,5 @@ def test_explain_and_fit_refuse_in_the_same_sentence(tmp_path, name, code):
         said.append([line for line in done.stderr.splitlines() if line.startswith("error: ")])
     assert said[0] == said[1]
     assert len(said[0]) == 1
-    assert said[0][0].startswith(f"error: data.rewards: mine.{name}: ")
+    assert said[0][0].startswith(f"error: data.init_args.rewards: mine.{name}: ")
     assert not (tmp_path / "runs").exists()

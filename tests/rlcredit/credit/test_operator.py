@@ -537,9 +537,14 @@ def test_watching_leaves_no_trace(rollout):
 
 
 def test_a_binary_operator_is_refused_beside_real_rewards_with_the_repair():
-    said = "MaxRL takes rewards of one for right and zero for wrong, and data.rewards gives any numbers. Put .* GRPO"
+    said = (
+        "MaxRL takes rewards of one for right and zero for wrong, and data.init_args.rewards "
+        "gives any numbers. Put .* GRPO"
+    )
     with pytest.raises(StackError, match=said):
-        refuse_binary_operators([GRPO(), MaxRL()], "data.rewards gives any numbers", "leave out data.rewards")
+        refuse_binary_operators(
+            [GRPO(), MaxRL()], "data.init_args.rewards gives any numbers", "leave out data.init_args.rewards"
+        )
     refuse_binary_operators([GRPO(), GTPO(), SignalStats()], "they are", "change them")
 
 

@@ -86,5 +86,5 @@ def test_what_an_environment_does_is_the_fault_of_one_row(cls):
     ],
 )
 def test_an_environment_that_does_not_begin_is_refused_before_the_run(beginning, message):
-    with pytest.raises(ValueError, match=f"^data.environment: {re.escape(message)}"):
+    with pytest.raises(ValueError, match=f"^data.init_args.environment: {re.escape(message)}"):
         refuse_changing_environment(Faulty(beginning), Example("", "", {}))

@@ -31,8 +31,8 @@ class Strict(ReasoningGym):
     ("kind", "advice"),
     [
         (Verdict.WRONG, "see docs/howto/verifier.md"),
-        (Verdict.UNJUDGED, "data.answer_formats leaves out"),
-        (Verdict.NO_ANSWER, "raise model.sampling.max_tokens|Ask for one in data.instruction"),
+        (Verdict.UNJUDGED, "data.init_args.answer_formats leaves out"),
+        (Verdict.NO_ANSWER, "raise model.sampling.max_tokens|Ask for one in data.init_args.instruction"),
     ],
 )
 def test_a_run_that_earns_nothing_shows_a_completion_once(fit, capsys, kind, advice):
@@ -73,7 +73,9 @@ class Silent(Strict):
 
 
 def test_rewards_that_judge_nothing_in_three_rollouts_end_the_run(fit):
-    with pytest.raises(RunStopped, match=r"Step 2: data.rewards left every completion of 3 rollouts in a row"):
+    with pytest.raises(
+        RunStopped, match=r"Step 2: data.init_args.rewards left every completion of " r"3 rollouts in a row"
+    ):
         fit(steps=5, task=Silent(), callbacks=[NoReward()])
     fit(steps=5, task=Silent(rewarded=(2,)), callbacks=[NoReward()])
 

@@ -98,11 +98,11 @@ def test_noise_is_named_by_the_number_of_the_set():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"held_out": {"other": "othr.yaml"}}, "data.held_out.other: othr.yaml: there is no such file"),
-        ({"held_out": {"a/b": "other.yaml"}}, "data.held_out: 'a/b' cannot name a folder. Write letters"),
-        ({"validation_size": 0}, "data.validation_size: expected a number from 1 on, got 0"),
-        ({"held_out_completions": 0}, "data.held_out_completions: expected a number from 1 on, got 0"),
-        ({"held_out_k": 0}, "data.held_out_k: expected a number from 1 on, got 0"),
+        ({"held_out": {"other": "othr.yaml"}}, "data.init_args.held_out.other: othr.yaml: there is no such file"),
+        ({"held_out": {"a/b": "other.yaml"}}, "data.init_args.held_out: 'a/b' cannot name a folder. Write letters"),
+        ({"validation_size": 0}, "data.init_args.validation_size: expected a number from 1 on, got 0"),
+        ({"held_out_completions": 0}, "data.init_args.held_out_completions: expected a number from 1 on, got 0"),
+        ({"held_out_k": 0}, "data.init_args.held_out_k: expected a number from 1 on, got 0"),
     ],
 )
 def test_sets_that_cannot_be_asked_are_refused(files, arguments, message):
@@ -112,6 +112,8 @@ def test_sets_that_cannot_be_asked_are_refused(files, arguments, message):
 
 def test_a_k_beyond_the_completions_is_refused():
     task = Records("train.csv", held_out_completions=3, held_out_k=4)
-    with pytest.raises(ValueError, match=r"data.held_out_k of the held-out set 'x' is 4, but only 3 completions"):
+    with pytest.raises(
+        ValueError, match=r"data.init_args.held_out_k of the held-out set 'x' is 4, " r"but only 3 completions"
+    ):
         HeldOutSet("x", 1, task).choose_k(2, 8)
     assert HeldOutSet("x", 1, Records("train.csv")).choose_k(2, 8) == 2

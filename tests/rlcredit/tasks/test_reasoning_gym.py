@@ -45,10 +45,14 @@ def test_every_data_set_was_tried_and_runs_or_says_why_not():
 
 
 def test_a_data_set_that_needs_a_configuration_says_so():
-    with pytest.raises(ValueError, match=r"data.config: composite cannot be made of \{\}: Must specify at least one"):
+    with pytest.raises(
+        ValueError, match=r"data.init_args.config: composite cannot be made of \{\}: " r"Must specify at least one"
+    ):
         ReasoningGym("composite")
 
 
 def test_a_tolerance_that_would_do_nothing_is_refused():
-    with pytest.raises(ValueError, match=r"data.tolerance is 0.1, but .* their own scorers. Leave it out, or name"):
+    with pytest.raises(
+        ValueError, match=r"data.init_args.tolerance is 0.1, but .* their own " r"scorers. Leave it out, or name"
+    ):
         ReasoningGym("chain_sum", tolerance=0.1)

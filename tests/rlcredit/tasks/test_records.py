@@ -236,10 +236,10 @@ def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, con
     ("arguments", "message"),
     [
         ({"path": "nowhere.csv"}, "data.init_args.path: nowhere.csv cannot be read (No such file or directory)."),
-        ({"path": "no/such/place"}, "data: there is no file or folder no/such/place."),
+        ({"path": "no/such/place"}, "data.init_args.path: there is no file or folder no/such/place."),
         (
             {"path": "q.xlsx"},
-            "data: q.xlsx is a file of unknown format. Those that ",
+            "data.init_args.path: q.xlsx is a file of unknown format. Those that ",
         ),
         ({"path": "q.csv", "validation_split": "test"}, "q.csv is one file, whose only split is `train`, not `test`."),
         ({"path": "q.csv", "name": "main"}, "data.init_args.name: q.csv is one file and has no configurations."),
@@ -256,7 +256,7 @@ def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, con
             """cannot be read: Unknown split "dev". Should be one of ['train'].""",
         ),
         ({"path": "files", "name": "hard"}, "cannot be read: BuilderConfig 'hard' not found. Available: ['default']."),
-        ({"path": "empty"}, "data: the folder empty cannot be read: "),
+        ({"path": "empty"}, "data.init_args.path: the folder empty cannot be read: "),
         ({"path": "broken.parquet"}, "broken.parquet is not a readable Parquet file"),
         ({"path": "list.json"}, "list.json, entry 2: expected an object with a question and an answer, got int."),
         ({"path": "cut.json"}, "cut.json: not JSON (Expecting "),
@@ -441,10 +441,11 @@ def test_columns_stand_beside_the_question_in_turns_and_lists_and_may_be_empty(t
 @pytest.mark.parametrize(
     ("instruction", "message"),
     [
-        ("Think hard.", "data.instruction must contain {question}"),
+        ("Think hard.", "data.init_args.instruction must contain {question}"),
         (
             "{Bodi} {Questoin}",
-            "data.instruction names neither {question} nor a column beside the answer's: '{Bodi} {Questoin}'.",
+            "data.init_args.instruction names neither {question} nor a column beside the answer's: "
+            "'{Bodi} {Questoin}'.",
         ),
         ("{Answer}", "names neither {question} nor a column"),
     ],
@@ -465,8 +466,8 @@ def test_the_answer_is_never_written_into_the_question(tmp_path, capsys):
     (said,) = task.build_conversation(task.train_set[0])
     assert said["content"] == "0? {reward} {reward.truth} {styel}"
     told = capsys.readouterr().err
-    assert "data.instruction: `reward` has the answer. The policy reads {reward} as it is written." in told
-    assert "data.instruction: `styel` is no column; there are ['question', 'reward']." in told
+    assert "data.init_args.instruction: `reward` has the answer. The policy reads {reward} as it is written." in told
+    assert "data.init_args.instruction: `styel` is no column; there are ['question', 'reward']." in told
 
 
 def test_records_without_an_answer_are_counted_and_may_be_left_out(tmp_path, capsys):
@@ -495,7 +496,7 @@ def test_questions_beyond_a_length_are_left_out_and_counted(tmp_path, capsys):
     path = lines(tmp_path / "q.jsonl", *ROWS, {"question": "a" * 100, "answer": 1})
     assert len(every(path, max_question_characters=99)) == len(ROWS)
     assert "q.jsonl: 1 of 41 records ask more than 99 characters and are left out." in capsys.readouterr().err
-    with pytest.raises(ValueError, match=r"data.max_question_characters: expected a number from 1 on, got 0"):
+    with pytest.raises(ValueError, match=r"data.init_args.max_question_characters: expected a number from 1 on, got 0"):
         Records(str(path), max_question_characters=0)
 
 
@@ -529,7 +530,8 @@ def test_a_held_out_set_of_training_questions_is_told(tmp_path, monkeypatch, cap
     monkeypatch.setenv("HOME", str(tmp_path))
     Records("a.jsonl", held_out={"b": "~/b.yaml"}, validation_size=0, prompts_per_step=2).setup()
     assert (
-        "warning: data.held_out.b asks 1 of the 40 training questions, or asks them in other" in capsys.readouterr().err
+        "warning: data.init_args.held_out.b asks 1 of the 40 training questions, or asks them in "
+        "other" in capsys.readouterr().err
     )
 
 

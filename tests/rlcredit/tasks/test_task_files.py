@@ -228,7 +228,7 @@ def test_arguments_replace_those_of_the_file():
         ),
         (
             "data: {class_path: Records, init_args: {path: x.csv, validation_size: -1}}",
-            "x.yaml: data.validation_size: expected a number from 1 on, got -1.",
+            "x.yaml: data.init_args.validation_size: expected a number from 1 on, got -1.",
         ),
         ("data: [", "not YAML: "),
     ],

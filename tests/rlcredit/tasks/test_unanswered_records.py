@@ -66,7 +66,7 @@ def test_functions_of_ones_own_need_no_answer_and_read_columns_as_they_are(
     assert [verdict is Verdict.RIGHT for verdict in verdicts] == right
     bare = 2 if rows is HALF else 4
     assert (
-        f"q.jsonl: {bare} of 4 records have no answer as a text; data.{next(iter(judge))} needs none."
+        f"q.jsonl: {bare} of 4 records have no answer as a text; data.init_args.{next(iter(judge))} needs none."
         in capsys.readouterr().err
     )
 

@@ -138,7 +138,9 @@ def test_an_operator_of_rewards_that_the_task_lacks_is_refused_with_the_repair(f
     class Reader(CreditOperator, reads="task_rewards advantages", writes="advantages"):
         """Multiply credit by the reward of the task."""
 
-    with pytest.raises(StackError, match=r"Reader reads `task_rewards`, and this task has none.*Set data.rewards"):
+    with pytest.raises(
+        StackError, match=r"Reader reads `task_rewards`, and this task has none.*Set " r"data.init_args.rewards"
+    ):
         fit(stack=[GRPO(), Reader()])
 
 
@@ -332,5 +334,7 @@ def test_a_stack_of_binary_rewards_is_refused_on_a_task_of_real_ones(fit):
     from tiny_traces import CHAIN_SUM
 
     data = ReasoningGym("chain_sum", CHAIN_SUM, rewards="verifier", train_size=64, validation_size=16)
-    with pytest.raises(StackError, match=r"MaxRL takes rewards of one .*, and data.rewards gives any numbers"):
+    with pytest.raises(
+        StackError, match=r"MaxRL takes rewards of one .*, and " r"data.init_args.rewards gives any numbers"
+    ):
         fit(steps=1, stack=[MaxRL()], task=data)

@@ -189,7 +189,9 @@ def test_a_locked_function_may_print_what_nobody_sees(folder, capfd):
 
 
 def test_a_locked_function_can_open_nothing(folder):
-    with pytest.raises(ValueError, match=r"data.rewards: my_rewards.files: .* \(in a locked process, which can open"):
+    with pytest.raises(
+        ValueError, match=r"data.init_args.rewards: my_rewards.files: .* \(in a " r"locked process, which can open"
+    ):
         sum_of("files", locked=True).start(call())
     assert rewards_of(sum_of("files").score([call("a")], []))[0] > 0
 
@@ -227,7 +229,7 @@ def test_a_function_that_cannot_reward_is_refused_in_one_sentence_within_seconds
 ):
     monkeypatch.setattr(user_functions, "START_SECONDS", 1.0 if name == "stuck" else 20.0)
     started = time.monotonic()
-    with pytest.raises(ValueError, match=rf"^data.rewards: my_rewards.{name}: .*{fault}"):
+    with pytest.raises(ValueError, match=rf"^data.init_args.rewards: my_rewards.{name}: .*{fault}"):
         sum_of(name, locked=locked, seconds=1.0).start(call())
     assert time.monotonic() - started < 20
 
@@ -258,7 +260,7 @@ IMPORTED = {
 def test_what_an_import_does_is_refused_in_one_sentence(folder, monkeypatch, line, fault):
     monkeypatch.setattr(user_functions, "START_SECONDS", 2.0)
     (folder / "imported.py").write_text(f"import os, time\n{line}\ndef give(completions, **_): return [1.0]\n")
-    with pytest.raises(ValueError, match=f"data.rewards: imported.give: it cannot be used: .*{fault}"):
+    with pytest.raises(ValueError, match=f"data.init_args.rewards: imported.give: it cannot be used: .*{fault}"):
         RewardSum(read_reward_functions({"function": "imported.give", "seconds": 2.0})).start(call())
 
 
@@ -387,7 +389,10 @@ def test_weights_that_add_up_to_one_in_decimals_reach_one():
 
 
 def test_a_chat_function_on_texts_is_told_what_to_do(folder):
-    with pytest.raises(ValueError, match=r"data.rewards: my_rewards.chat: .* It expects messages, .* set data.system"):
+    with pytest.raises(
+        ValueError,
+        match=r"data.init_args.rewards: my_rewards.chat: .* It expects " r"messages, .* set data.init_args.system",
+    ):
         RewardSum(read_reward_functions("my_rewards.chat")).start(call())
     said = [{"role": "assistant", "content": "four"}]
     chat = RewardCall([{"role": "user", "content": "?"}], [said], {}, said)
@@ -407,7 +412,7 @@ def test_a_chat_function_on_texts_is_told_what_to_do(folder):
     ],
 )
 def test_what_names_no_reward_function_is_refused(written, message):
-    with pytest.raises(ValueError, match=f"data.rewards.*{message}"):
+    with pytest.raises(ValueError, match=f"data.init_args.rewards.*{message}"):
         RewardSum(read_reward_functions(written))
 
 

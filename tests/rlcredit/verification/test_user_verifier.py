@@ -125,14 +125,14 @@ def test_a_fault_is_told_again_once_it_is_tenfold(folder, patient, capsys):
     ],
 )
 def test_what_cannot_judge_is_refused_with_its_reason(folder, patient, path, message):
-    with pytest.raises(ValueError, match=rf"data.verifier: {path}: .*{message}"):
+    with pytest.raises(ValueError, match=rf"data.init_args.verifier: {path}: .*{message}"):
         UserVerifier(path).start(("5", {}))
 
 
 @pytest.mark.parametrize("name", ["slow", "stuck"])
 def test_what_is_too_slow_is_refused(folder, monkeypatch, name):
     monkeypatch.setattr(user_functions, "START_SECONDS", 20.0 if name == "slow" else 1.0)
-    with pytest.raises(ValueError, match=rf"data.verifier: my_verifiers.{name}: .*it took longer than 1 s"):
+    with pytest.raises(ValueError, match=rf"data.init_args.verifier: my_verifiers.{name}: .*it took longer than 1 s"):
         UserVerifier(VerifierFunction(f"my_verifiers.{name}", seconds=1.0)).start(("5", {}))
 
 
@@ -143,7 +143,9 @@ def test_an_unlocked_verifier_may_read_and_import(folder):
 
 @pytest.mark.parametrize("path", ["judge", "my_verifiers:judge", "", "os.system", "builtins.eval", "my_verifiers.py"])
 def test_what_is_no_path_of_a_verifier_is_refused_at_once(path):
-    with pytest.raises(ValueError, match=r"data.verifier: .*(is not a dotted path|is part of Python|is a Python file)"):
+    with pytest.raises(
+        ValueError, match=r"data.init_args.verifier: .*(is not a dotted path|is part " r"of Python|is a Python file)"
+    ):
         UserVerifier(path)
 
 
@@ -175,5 +177,5 @@ def test_a_task_judges_by_it_whatever_its_own_verifier_is(folder, patient):
 
 def test_a_task_refuses_it_before_anything_else_starts(folder, patient):
     task = ReasoningGym("chain_sum", train_size=8, validation_size=2, prompts_per_step=2, verifier="my_verifiers.two")
-    with pytest.raises(ValueError, match=r"data.verifier: my_verifiers.two: it cannot be used"):
+    with pytest.raises(ValueError, match=r"data.init_args.verifier: my_verifiers.two: it cannot be used"):
         task.setup()
