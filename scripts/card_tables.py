@@ -65,9 +65,9 @@ def render_card_times() -> str:
         ]
         fits = describe_fit(settings, shape, tokens, CARD_ROOMS["80 GB"])
         rows.append(
-            (f"`{name}`", format_range(step["rollout"]), format_range(step["update"]), format_range(hours), fits)
+            (f"`{name}`", *map(format_range, (step["rollout"], step["update"], hours)), *fits.split(", "))
         )
-    return Table(("file", "rollout, s", "update, s", "100 steps, h", "at a time"), rows).to_markdown()
+    return Table(("file", "rollout, s", "update, s", "100 steps, h", "completions decoded together", "micro-batch, tokens"), rows).to_markdown()
 
 
 def read_model(name: str) -> tuple[dict[str, Any], DecoderArchitecture, int]:

@@ -47,7 +47,7 @@ LINE_BUDGETS = {
 FILE_BUDGET = 563
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 60651
+WORD_BUDGET = 60715
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ from rlcredit.preflight import memory
 from tests.docs.examples import ROOT
 
 PAGE = (ROOT / "docs" / "howto" / "one_card.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^ {4}rlcredit fit (.+)$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^ {4}\S*rlcredit fit (.+)$", PAGE, re.MULTILINE)
 
 
 def test_the_page_has_at_most_500_words_and_its_commands_are_read():
