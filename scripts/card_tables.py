@@ -64,10 +64,10 @@ def render_card_times() -> str:
             for rollout, update, answering in zip(step["rollout"], step["update"], batch, strict=True)
         ]
         fits = describe_fit(settings, shape, tokens, CARD_ROOMS["80 GB"])
-        rows.append(
-            (f"`{name}`", *map(format_range, (step["rollout"], step["update"], hours)), *fits.split(", "))
-        )
-    return Table(("file", "rollout, s", "update, s", "100 steps, h", "completions decoded together", "micro-batch, tokens"), rows).to_markdown()
+        rows.append((f"`{name}`", *map(format_range, (step["rollout"], step["update"], hours)), *fits.split(", ")))
+    return Table(
+        ("file", "rollout, s", "update, s", "100 steps, h", "completions decoded together", "micro-batch, tokens"), rows
+    ).to_markdown()
 
 
 def read_model(name: str) -> tuple[dict[str, Any], DecoderArchitecture, int]:

@@ -29,6 +29,7 @@ from rlcredit.base.budget_kinds import BUDGET_KINDS, list_budget_marks
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
 from rlcredit.config.allowed_values import SEED_COUNT, validate_folder_name
+from rlcredit.config.arguments import CONFIG_KEYS
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.paths import find_config_file, find_declared_file
 from rlcredit.config.reader import locate_in_file
@@ -389,7 +390,9 @@ class CampaignDeclaration:
         if not isinstance(content, dict):
             raise ValueError(f"a campaign is a mapping with the keys {', '.join(fields)}.")
         for key in content:
-            if key in ("trainer", "model", "data", "condition"):
+            if key in CONFIG_KEYS and "conditions" in content:
+                raise ValueError(f"{key}: a key of a configuration. Write what it says under `settings`.")
+            if key in CONFIG_KEYS:
                 raise ValueError(f"{key}: a key of a configuration, which this file is. Name a campaign in its place.")
             if key not in fields:
                 close = difflib.get_close_matches(str(key), fields, n=1)

@@ -8,9 +8,8 @@ from types import MappingProxyType
 import rlcredit
 from rlcredit.base.exit_status import FINISHED, REFUSED
 from rlcredit.base.messages import print_message
-from rlcredit.cli.commands import COMMAND_TABLE, find_foreign_option
+from rlcredit.cli.commands import COMMAND_TABLE, find_foreign_option, load_parser
 from rlcredit.cli.config_checks import refuse_unusable_groups
-from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import resolve_run_words
 from rlcredit.config.arguments import CONFIG_KEYS, find_similar_name
 from rlcredit.config.class_paths import patch_jsonargparse, refuse_misplaced_class
@@ -52,9 +51,7 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
     try:
         patch_jsonargparse()
         if not roots:
-            _refuse_misspelt_options(args)
-            if args and args[0] in COMMAND_TABLE and (sentence := find_foreign_option(args[0], args[1:])):
-                raise ValueError(sentence)
+            _refuse_unknown_options(args)
         words = resolve_run_words(args)
         extend_import_path(words)
         configuration = read_configuration(words, roots)
@@ -72,10 +69,17 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
         sys.exit(REFUSED)
 
 
-def _refuse_misspelt_options(words: Sequence[str]) -> None:
-    """Refuse flags that are spelt nearly as an option; what else they may mean is known once classes are imported."""
-    names = [*make_fit_parser().options, *(f"--{key}" for key in CONFIG_KEYS)]
+def _refuse_unknown_options(words: Sequence[str]) -> None:
+    """Refuse flags that are spelt nearly as an option, or that other commands have.
+
+    What else a flag may mean is known once classes are imported.
+    """
+    if not words or words[0] not in COMMAND_TABLE:
+        return
+    names = [*load_parser(words[0]).options, *(f"--{key}" for key in CONFIG_KEYS)]
     for flag in (word.partition("=")[0] for word in words):
         is_known = flag[:2] != "--" or "." in flag or flag in names
         if not is_known and (close := find_similar_name(flag, names)):
             raise ValueError(f"{flag}: no such option. Did you mean `{close}`?")
+    if sentence := find_foreign_option(words[0], words[1:]):
+        raise ValueError(sentence)

@@ -75,6 +75,11 @@ def test_settings_keep_their_types():
         ("baseline: a", "baseline: b", "3: baseline: there is no condition 'b'"),
         ("steps: 2", "stepz: 2", "5: stepz: no such key"),
         ("effect: 0.1", "effect: x", "6: effect: expected"),
+        (
+            "steps: 2",
+            "steps: 2\nthreads: 2",
+            "6: threads: a key of a configuration. Write what it says under `settings`.",
+        ),
     ],
 )
 def test_a_fault_of_a_declaration_names_its_file_and_line(tmp_path, written, instead, place):
@@ -84,6 +89,11 @@ def test_a_fault_of_a_declaration_names_its_file_and_line(tmp_path, written, ins
     file.write_text(text.replace(written, instead))
     with pytest.raises(ValueError, match=re.escape(f"{file}:{place}")):
         read_declaration(file)
+
+
+def test_a_configuration_in_place_of_a_campaign_is_refused_as_such():
+    with pytest.raises(ValueError, match="trainer: a key of a configuration, which this file is. Name a campaign"):
+        parse_declaration({"trainer": {"max_steps": 3}})
 
 
 def test_a_message_about_a_setting_names_the_declaration(tmp_path):
@@ -113,7 +123,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"trainer": {}}, "trainer: a key of a configuration, which this file is. Name a campaign in its place."),
+        ({"trainer": {}}, "trainer: a key of a configuration. Write what it says under `settings`."),
         ({"sedes": [1]}, "sedes: no such key. Did you mean `seeds`? There are name, configs, "),
         ({"configs": ["configs/tyni.yaml"]}, "configs: there is no file configs/tyni.yaml; paths are relative to"),
         (
