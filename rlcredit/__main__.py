@@ -1,6 +1,5 @@
 """``rlcredit``, and ``python -m rlcredit``: one command, whose modules alone are imported."""
 
-import difflib
 import importlib
 import signal
 import sys
@@ -10,7 +9,7 @@ from typing import Any
 from rlcredit.base.exit_status import FAILED, REFUSED, signal_exit_status
 from rlcredit.base.frozen_imports import freeze_imports
 from rlcredit.base.interrupts import ENDING_SIGNALS, SignalInterrupt, is_signal, raise_interrupts, read_signal_number
-from rlcredit.base.messages import print_message
+from rlcredit.base.messages import find_closest_name, print_message
 from rlcredit.base.process_end import catch_process_end
 from rlcredit.base.text_escaping import guard_output
 from rlcredit.cli.commands import COMMAND_TABLE, find_foreign_option, load_parser, render_help
@@ -110,8 +109,8 @@ def _refuse_unknown_command(name: str) -> int:
     """Refuse a command that does not exist, with those of a like name; return the status of a refusal."""
     kind = "option" if name.startswith("-") else "command"
     names = [*COMMAND_TABLE, *COMMAND_SYNONYMS, *REQUEST_FUNCTIONS, *HELP_OPTIONS]
-    close = [COMMAND_SYNONYMS.get(match, match) for match in difflib.get_close_matches(name, names, n=1)]
-    suggestion = f" Did you mean `{close[0]}`?" if close else ""
+    close = find_closest_name(name, names)
+    suggestion = f" Did you mean `{COMMAND_SYNONYMS.get(close, close)}`?" if close else ""
     print(f"error: there is no {kind} `{name:.60}`.{suggestion} `rlcredit --help` lists the commands.", file=sys.stderr)
     return REFUSED
 

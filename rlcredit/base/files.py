@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import difflib
 import fcntl
 import hashlib
 import io
@@ -13,6 +12,8 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from rlcredit.base.messages import find_closest_name
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -59,8 +60,8 @@ def suggest_path(path: Path) -> str:
     except (OSError, ValueError):  # a folder that may not be read, or a path that no file can have
         names = []
     matches = [name for name in sorted(names) if name.startswith(path.name)]
-    matches = matches or difflib.get_close_matches(path.name, names, 1, 0.75)
-    return f" Did you mean {path.with_name(matches[0])}?" if path.name and matches else ""
+    close = matches[0] if matches else find_closest_name(path.name, names, 0.75)
+    return f" Did you mean {path.with_name(close)}?" if path.name and close else ""
 
 
 def replace_file(path: Path, text: str) -> None:

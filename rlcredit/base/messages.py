@@ -1,8 +1,10 @@
 """Messages to people on standard error, warnings that are printed once, and seconds as people write them."""
 
 import contextlib
+import difflib
 import math
 import sys
+from collections.abc import Iterable
 
 from rlcredit.base.text_escaping import escape_controls
 
@@ -44,3 +46,32 @@ def format_duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.2f} s"
     return f"{math.ceil(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def find_closest_name(name: str, names: Iterable[str], similarity: float = 0.6) -> str | None:
+    """Return the most similar name, ignoring case; None if no name is similar.
+
+    Example:
+        >>> find_closest_name("samplng", ["scheduler", "sampling"]), find_closest_name("gtpo", ["GTPO"])
+        ('sampling', 'GTPO')
+        >>> find_closest_name("x", ["sampling"]) is None
+        True
+
+    """
+    names_by_lower = {match.lower(): match for match in names}
+    if name in names_by_lower.values():
+        return name
+    matches = difflib.get_close_matches(name.lower(), names_by_lower, 1, similarity)
+    return names_by_lower[matches[0]] if matches else None
+
+
+def suggest_name(name: str, names: Iterable[str], similarity: float = 0.6) -> str:
+    """Return the question after the name that another may mean; empty if it is like none.
+
+    Example:
+        >>> suggest_name("samplng", ["scheduler", "sampling"])
+        ' Did you mean `sampling`?'
+
+    """
+    close = find_closest_name(name, names, similarity)
+    return f" Did you mean `{close}`?" if close else ""

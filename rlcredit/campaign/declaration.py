@@ -1,7 +1,6 @@
 """The declaration of a campaign: its keys, the values they accept, and the errors for all others."""
 
 import dataclasses
-import difflib
 import functools
 import hashlib
 import json
@@ -27,6 +26,7 @@ from pydantic_core import PydanticCustomError
 
 from rlcredit.base.budget_kinds import BUDGET_KINDS, list_budget_marks
 from rlcredit.base.files import is_existing_file
+from rlcredit.base.messages import suggest_name
 from rlcredit.config import strict_yaml
 from rlcredit.config.allowed_values import SEED_COUNT, validate_folder_name
 from rlcredit.config.arguments import CONFIG_KEYS
@@ -395,9 +395,7 @@ class CampaignDeclaration:
             if key in CONFIG_KEYS:
                 raise ValueError(f"{key}: a key of a configuration, which this file is. Name a campaign in its place.")
             if key not in fields:
-                close = difflib.get_close_matches(str(key), fields, n=1)
-                hint = f" Did you mean `{close[0]}`?" if close else ""
-                raise ValueError(f"{key}: no such key.{hint} There are {', '.join(fields)}.")
+                raise ValueError(f"{key}: no such key.{suggest_name(str(key), fields)} There are {', '.join(fields)}.")
         if content.get("budget") is not None:
             if content.get("steps") is not None:
                 raise ValueError("budget: a run ends after so many steps or so many tokens. Keep `steps` or `budget`.")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlcredit.base.messages import suggest_name
 from rlcredit.cards.card_options import USUAL_ORGANISM
 from rlcredit.cli.application import read_expanded_config
-from rlcredit.cli.name_suggestions import find_closest_name
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.paths import find_config_file, find_configs_folder
 from rlcredit.config.strict_yaml import shorten_name
@@ -86,9 +86,8 @@ def resolve_card_policy(name: str) -> CardPolicy:
         if not isinstance(content, dict) or not isinstance(content.get("trainer") or {}, dict):
             raise ValueError(f"--organism: {shorten_name(name)} needs model, data and trainer, each a mapping.")
         return CardPolicy(validate_folder_name("--organism", file.stem), name, (str(file),))
-    suggestion = find_closest_name(name, list_policy_names())
     raise ValueError(
-        f"--organism: there is no {shorten_name(name)}.{f' Did you mean {suggestion}?' if suggestion else ''} There "
+        f"--organism: there is no {shorten_name(name)}.{suggest_name(name, list_policy_names())} There "
         f"are {', '.join(list_policy_names())}, or name a .yaml file with model, data and optimizer. "
         "Operators stand before --organism."
     )

@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 
 from rlcredit.base.files import suggest_path, write_atomically
+from rlcredit.base.messages import suggest_name
 from rlcredit.cli.application import read_expanded_config
-from rlcredit.cli.name_suggestions import find_closest_name
 from rlcredit.config import code_fingerprint
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.class_paths import collect_argument_hints, find_hint_classes, list_parameter_names
@@ -361,9 +361,8 @@ def _resolve_class_path(path: str, arguments: Mapping[str, Any]) -> CardConditio
     except (Exception, SystemExit) as error:
         raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     if not (inspect.isclass(cls) and issubclass(cls, CreditOperator)):
-        name = find_closest_name(path, [*by_name])
         raise ValueError(
-            f"{path}: neither an operator nor the class path of one.{f' Did you mean {name}?' if name else ''} "
+            f"{path}: neither an operator nor the class path of one.{suggest_name(path, by_name)} "
             "`rlcredit list operators` shows the shipped ones; a condition file ends in .yaml, a Python file in "
             ".py."
         )
@@ -375,9 +374,8 @@ def _wrap_lone_operator(
 ) -> CardCondition:
     parameters = list_parameter_names(cls)
     if strangers := sorted({*arguments} - {*parameters}):
-        name = find_closest_name(strangers[0], parameters)
         raise ValueError(
-            f"`{cls.__name__}` has no parameter `{strangers[0]}`.{f' Did you mean `{name}`?' if name else ''} "
+            f"`{cls.__name__}` has no parameter `{strangers[0]}`.{suggest_name(strangers[0], parameters)} "
             f"It accepts {', '.join(parameters) or 'none'}."
         )
     return CardCondition(_name_operator(cls, arguments), origin, build_default_condition(cls, path, arguments))

@@ -11,7 +11,8 @@ from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser
 
-from rlcredit.cli.name_suggestions import find_closest_name, find_places_of_name, repair_path
+from rlcredit.base.messages import find_closest_name, suggest_name
+from rlcredit.cli.name_suggestions import find_places_of_name, repair_path
 from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import MLFLOW_FLAG, OUT_FLAG, resolve_run_words
 from rlcredit.config.class_paths import (
@@ -137,7 +138,7 @@ class _FaultFinder:
         inner = (*path, "init_args") if is_entry else path
         odd_keys = [key for key in value if key not in ENTRY_KEYS] if is_entry else []
         for key in odd_keys:
-            yield f"{_render_path((*path, key))}: no such key.{_render_suggestion(find_closest_name(key, ENTRY_KEYS))}"
+            yield f"{_render_path((*path, key))}: no such key.{suggest_name(key, ENTRY_KEYS)}"
         if not isinstance(value.get("init_args") or {}, dict):
             yield f"{_render_path(inner)}: expected a mapping, got {_cut_value(str(value['init_args']))}."
         if isabstract(cls):
@@ -167,7 +168,7 @@ class _FaultFinder:
         is_short = origin == f"--{key}" and len(path) <= 2  # no argument of a class that may be replaced
         if is_short or origin.startswith(f"--{key}."):
             return self._explain_unknown_option(origin.removeprefix("--"))
-        suggestion = _render_suggestion(find_closest_name(wrong, [*names, *ENTRY_KEYS] if owner else names))
+        suggestion = suggest_name(wrong, [*names, *ENTRY_KEYS] if owner else names)
         if relatives := self._find_related_classes(owner, wrong, path):
             verb = "has" if len(relatives) == 1 else "have"
             suggestion = f" {', '.join(relatives)} {verb} one: --{root} {relatives[-1]}."
@@ -280,7 +281,7 @@ def _explain_unknown_class(path: KeyPath, name: str, base: type | None) -> str:
         return f"{key}: {explain_failed_class_path(name)}"
     names = sorted({cls.__name__ for cls in walk_subclasses(base) if _is_offered_class(cls)}) if base else []
     class_list = f" There are {', '.join(names)}; any other by its dotted path." if names else ""
-    sentence = f"{key}: no class `{name}`.{_render_suggestion(find_closest_name(name, names))}"
+    sentence = f"{key}: no class `{name}`.{suggest_name(name, names)}"
     advice = " `rlcredit list` names all; any other by its dotted path." if names else " Name it by its dotted path."
     return _append_if_read(sentence, class_list, advice)
 

@@ -1,31 +1,10 @@
 """Suggestions for misspelt keys, found among the names that are known."""
 
-import difflib
-from collections.abc import Sequence
 from typing import Any
 
+from rlcredit.base.messages import find_closest_name
 from rlcredit.config.config_expansion import find_inner_hints
 from rlcredit.config.reader import ENTRY_KEYS, KeyPath, Roots, read_arguments
-
-
-def find_closest_name(name: str, names: Sequence[str]) -> str | None:
-    """Return the most similar name, ignoring case; None if no name is similar.
-
-    Example:
-        >>> find_closest_name("samplng", ["scheduler", "sampling"]), find_closest_name("gtpo", ["GTPO"])
-        ('sampling', 'GTPO')
-        >>> find_closest_name("x", ["sampling"]) is None
-        True
-
-    """
-    if name in names:
-        return name
-    names_by_lower = {match.lower(): match for match in names}
-    return next(
-        (names_by_lower[match] for match in difflib.get_close_matches(name.lower(), names_by_lower, n=1, cutoff=0.6)),
-        None,
-    )
-
 
 MAX_PLACES = 3
 """Places of one name that are suggested; a name that more places have says nothing."""

@@ -1,7 +1,6 @@
 """Which classes and functions a configuration may name; none of them is called before its place accepts it."""
 
 import contextlib
-import difflib
 import importlib
 import inspect
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 
 import jsonargparse
 
+from rlcredit.base.messages import suggest_name
 from rlcredit.config.error_messages import REFUSAL_MARK, describe_exception
 from rlcredit.config.jsonargparse_patches import patch_written_class_paths
 from rlcredit.config.module_source import CALLBACKS_PACKAGE, is_standard_library, locate_module
@@ -98,8 +98,7 @@ def _find_shadowed_callbacks(ours: types.ModuleType) -> Path | None:
 def _suggest_classes(name: str, classes: Sequence[str]) -> str:
     """Name the classes of a module, the one that was meant first."""
     public = [class_name for class_name in classes if not class_name.startswith("_")]
-    close = difflib.get_close_matches(name, public, n=1, cutoff=0.5)
-    suggestion = f" Did you mean `{close[0]}`?" if close else ""
+    suggestion = suggest_name(name, public, 0.5)
     return f"{suggestion} Its classes: {', '.join(public[:_MAX_LISTED_CLASSES])}." if public else suggestion
 
 

@@ -5,7 +5,6 @@ another keeps the arguments that both have.
 """
 
 import contextlib
-import difflib
 import functools
 import operator
 import re
@@ -17,6 +16,7 @@ from typing import Any
 import yaml
 
 from rlcredit.base.files import refuse_special_files
+from rlcredit.base.messages import find_closest_name, suggest_name
 from rlcredit.config.arguments import find_file_option
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.class_paths import (
@@ -199,8 +199,8 @@ def pair_flags_with_values(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         if not equals and name not in SWITCH_OPTIONS:
             value = next(iterator, "--")
             if value.startswith("--"):
-                close = difflib.get_close_matches(name, SWITCH_OPTIONS, 1, 0.8)
-                problem = f"no such option. Did you mean `--{close[0]}`?" if close else "its value is missing."
+                close = find_closest_name(name, SWITCH_OPTIONS, 0.8)
+                problem = f"no such option. Did you mean `--{close}`?" if close else "its value is missing."
                 raise ValueError(f"{flag}: {problem}" + ("" if close else f" Say it, as `{flag} VALUE`."))
         yield flag, value
 
@@ -388,9 +388,8 @@ def _find_entry(entries: Sequence[Any], name: str, place: KeyPath) -> int:
         return names.index(name)
     if name in names:
         raise ValueError(f"{key}: {names.count(name)} entries are `{name}`. Change the one you mean in a file.")
-    matches = difflib.get_close_matches(name, names, n=1)
-    advice = f"Did you mean `{matches[0]}`?" if matches else f"It has {', '.join(dict.fromkeys(names))}."
-    raise ValueError(f"{key}: no entry is `{name}`. {advice}")
+    advice = suggest_name(name, names) or f" It has {', '.join(dict.fromkeys(names))}."
+    raise ValueError(f"{key}: no entry is `{name}`.{advice}")
 
 
 def name_entry(entry: Any) -> str:

@@ -128,8 +128,8 @@ class Rollout:
         step: Optimizer steps taken when sampled; schedules are functions of it.
         group_size: Completions per prompt G; rows ``p * G ... (p + 1) * G - 1`` share a prompt.
         prompt_ids: Token ids of the prompts, -1 on the left of shorter ones, ``(B, L)`` int64.
-        completion_ids: Token ids of the completions, right-padded, ``(B, T)`` int64, with what an environment has said
-            between two turns; ``mask`` tells sampled tokens from these and from padding, no token id does.
+        completion_ids: Token ids of the completions, right-padded, ``(B, T)`` int64, with what an environment says
+            between turns; only ``mask``, no token id, tells sampled tokens from these and from padding.
         mask: True on sampled tokens, end-of-sequence included, ``(B, T)`` bool. Behind the last of a row is padding.
         old_logprobs: Log pi_old of the sampled token under the sampling distribution, ``(B, T)`` float32.
         entropy: Shannon entropy of that distribution over the whole vocabulary, ``(B, T)`` float32.
@@ -149,9 +149,9 @@ class Rollout:
         oracle: Estimates of what prefixes are worth, made before the first update; None unless something reads it.
         hidden: Last hidden state from which each sampled token was predicted, ``(B, T, D)``, without graph; None unless
             something reads it.
-        lookahead: Reader of what tokens lead to that were not sampled; None unless something reads it.
-        turn: Number of the turn of each sampled token, -1 elsewhere, ``(B, T)`` int64; if not given, what stands
-            between two tokens that were not sampled is a turn.
+        lookahead: Reader of what unsampled tokens lead to; None unless something reads it.
+        turn: Number of the turn of each sampled token, -1 elsewhere, ``(B, T)`` int64; if not given, each
+            stretch of sampled tokens is a turn.
         turn_rewards: Reward after each turn, zero behind the last, ``(B, K)`` float32; if not given, the reward where
             every row is one turn, and None elsewhere.
         states: Hash of the observation that each turn acts on, -1 behind the last, ``(B, K)`` int64; if not given, the
@@ -163,8 +163,8 @@ class Rollout:
         sepa_lambda: Pooling strength in [0, 1]; neutral: 0.
         process: Implicit process signal, ``(B, T)`` float32; neutral: 0.
         progress: How far the completion has come, in (0, 1], ``(B, T)`` float32; neutral: t / length, t from one.
-        returns: Reward that may be expected behind the prefix before each token, for critics to learn, ``(B, T)``
-            float32; neutral: the reward.
+        returns: What critics learn: the reward to expect after the prefix before each token, ``(B, T)`` float32;
+            neutral: the reward.
         values: Expected reward of the prefix before each token, ``(B, T)`` float32; neutral: the mean reward of the
             group's other completions.
         critic: Function that estimates such values of other prefixes; neutral: None.

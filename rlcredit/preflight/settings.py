@@ -1,6 +1,5 @@
 """Settings that the classes which get them would refuse without saying under which key they stand."""
 
-import difflib
 from typing import Any
 
 import torch
@@ -8,6 +7,7 @@ from jsonargparse import Namespace
 from lightning.pytorch.accelerators import AcceleratorRegistry
 from lightning.pytorch.strategies import StrategyRegistry
 
+from rlcredit.base.messages import suggest_name
 from rlcredit.decoding.sampling import Sampling
 
 RATE_KEY = "model.optimizer.init_args.lr"
@@ -61,8 +61,7 @@ def _refuse_absent_accelerator(accelerator: Any) -> None:
     all_names = AcceleratorRegistry.available_accelerators()
     local_names = [name for name in all_names if _is_available(name)]
     if accelerator not in (*ACCELERATOR_CHOICES, *all_names):
-        matches = difflib.get_close_matches(accelerator, [*ACCELERATOR_CHOICES, *all_names], n=1)
-        suggestion = f" Did you mean `{matches[0]}`?" if matches else ""
+        suggestion = suggest_name(accelerator, [*ACCELERATOR_CHOICES, *all_names])
         names = ", ".join(sorted({*ACCELERATOR_CHOICES, *all_names}))
         raise ValueError(f"trainer.accelerator: no accelerator `{accelerator:.40}`.{suggestion} There are {names}.")
     if not any(name in local_names for name in (GPU_NAMES if accelerator == "gpu" else (accelerator,))):
@@ -101,8 +100,5 @@ def _is_available(name: str) -> bool:
 def _refuse_unknown_strategy(strategy: Any) -> None:
     names = ["auto", *StrategyRegistry.available_strategies()]
     if isinstance(strategy, str) and strategy not in names:
-        matches = difflib.get_close_matches(strategy, names, n=1)
-        suggestion = matches[0] if matches else "auto"
-        raise ValueError(
-            f"trainer.strategy: no strategy `{strategy:.40}`. Did you mean `{suggestion}`? One device needs none."
-        )
+        suggestion = suggest_name(strategy, names) or " Did you mean `auto`?"
+        raise ValueError(f"trainer.strategy: no strategy `{strategy:.40}`.{suggestion} One device needs none.")

@@ -16,7 +16,7 @@ from typing import Any
 
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.base.messages import print_message
+from rlcredit.base.messages import print_message, suggest_name
 from rlcredit.policy.memory import read_machine_memory
 from rlcredit.tasks import question_cache
 from rlcredit.tasks.example import Example, QuestionSets
@@ -161,11 +161,10 @@ class ReasoningGym(Task):
             raise ValueError(f"data.init_args.name: reasoning-gym has no data set {name!r}. Close names: {close}.")
         fields = {field.name for field in dataclasses.fields(DATASETS[name][1])} - {"seed", "size"}
         if extra_names := sorted(map(str, set(self.config) - fields)):
-            close = difflib.get_close_matches(extra_names[0], fields, n=1)
             raise ValueError(
                 f"data.init_args.config: `{name}` has no parameter "
                 f"{' and no '.join(f'`{extra}`' for extra in extra_names)}."
-                f"{f' Did you mean `{close[0]}`?' if close else ''} It accepts {', '.join(sorted(fields))}."
+                f"{suggest_name(extra_names[0], fields)} It accepts {', '.join(sorted(fields))}."
             )
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         self._generator_seed, self.offered = generator_seed, 50 * (train_size + self.held_out_size)

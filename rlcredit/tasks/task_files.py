@@ -1,6 +1,5 @@
 """Task files: YAML with ``data: {class_path, init_args}`` and nothing else."""
 
-import difflib
 import inspect
 import re
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, TypeVar
 
 from jsonargparse import ArgumentError, ArgumentParser
 
+from rlcredit.base.messages import suggest_name
 from rlcredit.config import strict_yaml
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.class_paths import (
@@ -84,8 +84,7 @@ def _explain_parser_error(message: str, base: type, name: str, arguments: dict[s
         return f"data.class_path: {message.partition(REFUSAL_MARK)[2].splitlines()[0]}"
     if match := _UNKNOWN.search(message):
         parameters = sorted(list_parameter_names(_find_task_class(name, base)))
-        close = difflib.get_close_matches(match[1], parameters, n=1)
-        suggestion = f" Did you mean `{close[0]}`?" if close else ""
+        suggestion = suggest_name(match[1], parameters)
         return (
             f"data.init_args.{match[1]}: {name} has no such parameter.{suggestion} It accepts {', '.join(parameters)}."
         )

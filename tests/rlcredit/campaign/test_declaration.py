@@ -92,7 +92,7 @@ def test_a_fault_of_a_declaration_names_its_file_and_line(tmp_path, written, ins
 
 
 def test_a_configuration_in_place_of_a_campaign_is_refused_as_such():
-    with pytest.raises(ValueError, match="trainer: a key of a configuration, which this file is. Name a campaign"):
+    with pytest.raises(ValueError, match="trainer: a key of a configuration, which this file is"):
         parse_declaration({"trainer": {"max_steps": 3}})
 
 

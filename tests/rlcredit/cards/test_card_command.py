@@ -70,7 +70,7 @@ def test_conditions_that_differ_have_names_that_differ(capsys, tmp_path, monkeyp
         ([], "nothing to test is named"),
         (["NoSuch"], "neither an operator nor the class path of one"),
         (["GTPO", "--organism", "nowhere"], "there is no nowhere. There are aligned"),
-        (["GTPO", "--organism", "decoi"], "there is no decoi. Did you mean decoy?"),
+        (["GTPO", "--organism", "decoi"], "there is no decoi. Did you mean `decoy`?"),
         (["--organism", "aligned", "GTPO"], "there is no GTPO. There are aligned"),
         (["GTPO", "--baseline", "TopTokens"], "is a probe"),
         (["GTPO", "--slots", "0"], "expected a number from 1 on"),

@@ -142,7 +142,7 @@ def test_one_of_several_operators_of_a_file_is_named(own):
         ("no_such.yaml", "there is no such condition"),
         ("no_such.py", "there is no such file"),
         ("os.path.join", "neither an operator nor the class path of one"),
-        ("gtpo", r"Did you mean GTPO\?"),
+        ("gtpo", r"Did you mean `GTPO`\?"),
         ("callbacks.nothing.GTPO", "neither an operator nor the class path of one"),
     ],
 )
