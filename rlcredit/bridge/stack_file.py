@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
-from rlcredit.cli.config_faults import explain_failure
+from rlcredit.cli.config_faults import explain_failures
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.config_expansion import expand_call_forms
@@ -85,7 +85,7 @@ def read_operators(entries: Sequence[Any]) -> list[CreditOperator]:
         full_form = expand_call_forms({"trainer": {"callbacks": list(entries)}}, {"trainer": _Trainer})
         return parser.instantiate_classes(parser.parse_object(full_form))["trainer.callbacks"]
     except ArgumentError as error:
-        reason = explain_failure(str(error), Configuration(values=full_form), {"trainer": _Trainer})
+        reason = explain_failures(str(error), Configuration(values=full_form), {"trainer": _Trainer})[0]
     except CallFormError as error:
         reason = str(error)
     raise ValueError(reason.replace("trainer.callbacks[", "stack["))

@@ -36,8 +36,8 @@ _YAML_SWITCHES = {False: "`no`, `off` and `false`", True: "`yes`, `on` and `true
 _TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a mapping"}
 
 
-def explain_failure(message: str, configuration: Configuration, roots: Roots) -> str:
-    """Return one or two sentences for people on a configuration that a parser refuses.
+def explain_failures(message: str, configuration: Configuration, roots: Roots) -> list[str]:
+    """Return what is wrong with a configuration that a parser refuses, one or two sentences for each fault.
 
     Args:
         message: Message of the parser, told only where no fault is found.
@@ -45,8 +45,9 @@ def explain_failure(message: str, configuration: Configuration, roots: Roots) ->
         roots: Type behind each top-level key.
 
     """
-    faults = _FaultFinder(configuration, roots).find_faults()
-    return _explain_stack_entry(configuration.values) or next(faults, None) or " ".join(message.split())
+    if (entry_fault := _explain_stack_entry(configuration.values)) is not None:
+        return [entry_fault]
+    return [*_FaultFinder(configuration, roots).find_faults()] or [" ".join(message.split())]
 
 
 def _explain_stack_entry(config: Mapping[str, Any]) -> str | None:
@@ -141,6 +142,7 @@ class _FaultFinder:
             yield f"{_render_path((*path, key))}: no such key.{suggest_name(key, ENTRY_KEYS)}"
         if not isinstance(value.get("init_args") or {}, dict):
             yield f"{_render_path(inner)}: expected a mapping, got {_cut_value(str(value['init_args']))}."
+            return
         if isabstract(cls):
             yield f"{_render_path(path)}: `{cls.__name__}` is abstract. Name a class that is derived from it."
             return

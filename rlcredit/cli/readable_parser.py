@@ -6,12 +6,15 @@ from typing import NoReturn
 
 from lightning.pytorch.cli import LightningArgumentParser
 
-from rlcredit.cli.config_faults import explain_failure
+from rlcredit.cli.config_faults import explain_failures
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.reader import Configuration, Roots
 
 _MAX_MESSAGE = 1800
 """Characters of a message; the list of all operators has about a thousand."""
+
+_MAX_FAULTS = 5
+"""Faults of one configuration that are told at once."""
 
 
 class ReadableParser(LightningArgumentParser):
@@ -21,12 +24,13 @@ class ReadableParser(LightningArgumentParser):
     configuration: typing.ClassVar[Configuration] = Configuration()
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Print the fault of the configuration and its repair, and exit with status 2."""
-        self.refuse(explain_failure(message, self.configuration, self.roots))
+        """Print the faults of the configuration and their repairs, and exit with status 2."""
+        self.refuse(*explain_failures(message, self.configuration, self.roots)[:_MAX_FAULTS])
 
-    def refuse(self, sentence: str) -> NoReturn:
-        """Print a finished sentence behind the place that it is about, and exit with status 2."""
-        print(f"error: {_join_lines(redact_passwords(self.configuration.locate(sentence)))}", file=sys.stderr)
+    def refuse(self, *sentences: str) -> NoReturn:
+        """Print finished sentences, each behind the place that it is about, and exit with status 2."""
+        for sentence in sentences:
+            print(f"error: {_join_lines(redact_passwords(self.configuration.locate(sentence)))}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -152,6 +152,21 @@ def test_a_flag_that_replaces_a_value_of_a_file_names_itself(capsys, tmp_path, m
     assert message == "error: trainer.max_steps: expected a whole number, got 'ten'.\n"
 
 
+def test_all_faults_of_a_configuration_are_told_at_once(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("wrong.yaml").write_text(
+        "trainer:\n  callbacks: [GRPO, GTPO(betta=0.1), None]\n  max_steps: ten\nmodel: {los: x}\n"
+    )
+    faults = read_message(capsys, "--config=configs/tiny.yaml", "--config=wrong.yaml").splitlines()
+    places = [
+        "2: trainer.callbacks[1].init_args.betta",
+        "2: trainer.callbacks[2]",
+        "3: trainer.max_steps",
+        "4: model.los",
+    ]
+    assert [re.match(r"error: wrong.yaml:(\d+: [\w.\[\]]+)", fault)[1] for fault in sorted(faults)] == places
+
+
 def test_blanks_around_names_are_left_out(capsys, tmp_path):
     (tmp_path / "blanks.yaml").write_text(
         "condition: ' mine '\ndata: {class_path: ' ReasoningGym '}\n"
@@ -160,5 +175,5 @@ def test_blanks_around_names_are_left_out(capsys, tmp_path):
     run_lightning_command(["explain", "--config=configs/tiny.yaml", f"--config={tmp_path / 'blanks.yaml'}"])
     shown = capsys.readouterr().out
     assert re.search(r"^condition +mine$", shown, re.MULTILINE)
-    assert re.search(r"1  GRPO", shown)
-    assert re.search(r"2  GTPO\(beta=0.1", shown)
+    assert re.search(r"0  GRPO", shown)
+    assert re.search(r"1  GTPO\(beta=0.1", shown)
