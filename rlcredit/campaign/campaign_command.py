@@ -17,14 +17,18 @@ from rlcredit.campaign.launchers.run_launcher import LauncherFactory, load_machi
 from rlcredit.campaign.run_spec import render_settings
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.paths import find_config_file
+from rlcredit.config.reader import locate_in_file
+from rlcredit.config.strict_yaml import read_text_file
 
 
 def run_campaign_command(args: Sequence[str]) -> int:
     """Run a campaign; return 0 if every run finished as declared, 1 if one did not, 2 if the campaign was refused."""
     options = make_campaign_parser().parse_args(args)
     try:
-        declaration = read_declaration(Path(find_config_file(str(options.file))))
-        root, settings = options.out / declaration.name, render_settings(declaration.settings, str(options.file))
+        file = Path(find_config_file(str(options.file)))
+        declaration = read_declaration(file)
+        place = locate_in_file("settings: ", read_text_file(file), str(options.file)).removesuffix(": ")
+        root, settings = options.out / declaration.name, render_settings(declaration.settings, place)
         open_machines = load_machine_opener(options.launcher)
         with discard_refused_campaign(root), open_machines(root, options.address, options.slots) as make_launcher:
             if options.plan:

@@ -138,16 +138,16 @@ def build_run_command(args: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "rlcredit.campaign.child_process", "fit", *args]
 
 
-def render_settings(settings: dict[str, Any], declaration: str = "") -> str:
+def render_settings(settings: dict[str, Any], place: str = "") -> str:
     """Render dotted keys as a configuration file, which keeps their types where a command line would guess.
 
     Args:
         settings: Values by dotted keys.
-        declaration: Name of the file that declares them, which messages then name.
+        place: File, line and key that declare them, which messages then name.
 
     Example:
-        >>> print(render_settings({"data.init_args.seed": 1, "data.init_args.name": "x"}, "first.yaml").strip())
-        # From first.yaml: settings
+        >>> print(render_settings({"data.init_args.seed": 1, "data.init_args.name": "x"}, "a.yaml:9: settings").strip())
+        # From a.yaml:9: settings
         data:
           init_args:
             seed: 1
@@ -157,11 +157,11 @@ def render_settings(settings: dict[str, Any], declaration: str = "") -> str:
     content: dict[str, Any] = {}
     for key, value in settings.items():
         *path, leaf = key.split(".")
-        place = content
+        group = content
         for part in path:
-            place = place.setdefault(part, {})
-            if not isinstance(place, dict):
+            group = group.setdefault(part, {})
+            if not isinstance(group, dict):
                 raise ValueError(f"settings: {key} lies inside the value of another setting. Keep one of them.")
-        place[leaf] = value
-    mark = f"{SOURCE_MARK}{declaration}: settings\n" if declaration else ""
+        group[leaf] = value
+    mark = f"{SOURCE_MARK}{place}\n" if place else ""
     return mark + yaml.safe_dump(content, sort_keys=False)

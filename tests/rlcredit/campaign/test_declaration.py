@@ -98,9 +98,9 @@ def test_a_configuration_in_place_of_a_campaign_is_refused_as_such():
 
 def test_a_message_about_a_setting_names_the_declaration(tmp_path):
     file = tmp_path / "settings.yaml"
-    file.write_text(render_settings({"model.samplng.completions": 4}, "first.yaml"))
+    file.write_text(render_settings({"model.samplng.completions": 4}, "first.yaml:9: settings"))
     configuration = read_configuration(["fit", f"--config={file}"], {})
-    assert configuration.locate("model.samplng: no such key.") == "first.yaml: settings: model.samplng: no such key."
+    assert configuration.locate("model.samplng: no such key.") == "first.yaml:9: settings: model.samplng: no such key."
 
 
 def test_the_hash_is_of_the_content_not_of_the_writing():
