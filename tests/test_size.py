@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 6194,  # one file for each operator and probe
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34439,  # mirror of `rlcredit`
+    "tests/rlcredit": 34441,  # mirror of `rlcredit`
     "tests/scripts": 451,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
@@ -47,7 +47,7 @@ LINE_BUDGETS = {
 FILE_BUDGET = 563
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 60764
+WORD_BUDGET = 60800
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]

@@ -72,7 +72,7 @@ def test_explain_prints_the_program(capsys):
     text = explained(capsys, TINY, CONFIGS / "conditions" / "caps" / "maxrl_cap2.yaml")
     assert text.endswith(
         "stack, from top to bottom, for rewards in [0, 1]\n"
-        "      REINFORCE                  rewards -> advantages, at most 1   (the neutral ledger)\n"
+        "      REINFORCE                  rewards -> advantages, at most 1   (an empty stack)\n"
         "   0  MaxRL(eps=1e-06)           correct, judged -> advantages, at most 15   binary rewards only   "
         "arXiv:2602.02710\n"
         "   1  AdvantageClip(limit=2.0)   advantages -> advantages, at most 2\n"

@@ -147,7 +147,7 @@ class Unready(Counting):
 
 def test_an_environment_that_cannot_begin_is_refused_before_the_run():
     assert "Unready.reset raised OSError: no board" in open_episode(Unready(), Example("", "", {"seed": 0})).fault
-    with pytest.raises(ValueError, match=r"data\.environment: Unready\.reset raised OSError: no board"):
+    with pytest.raises(ValueError, match=r"data\.init_args\.environment: Unready\.reset raised OSError: no board"):
         Episodes(Unready(), train_size=2).setup()
 
 

@@ -102,7 +102,9 @@ def test_only_what_asks_for_it_is_locked(monkeypatch):
     plain = Environment()
     assert lock_environment(plain) is plain
     monkeypatch.setattr(sandbox, "can_lock_process", lambda: False)
-    with pytest.raises(ValueError, match=r"data\.environment: Locked evaluates answers of the policy, and this system"):
+    with pytest.raises(
+        ValueError, match=r"data\.init_args\.environment: Locked evaluates answers of the policy, and this system"
+    ):
         lock_environment(Locked())
     assert isinstance(lock_environment(Locked(), unsafe=True), LockedEnvironment)
 

@@ -50,7 +50,7 @@ def test_an_empty_system_prompt_is_one():
 def test_a_system_prompt_of_its_own_is_kept_and_two_are_refused():
     own = [{"role": "system", "content": "Own."}, *TURNS]
     assert contents(build_conversation(own, shots=[Shot("q", "a")]))[:2] == [("s", "Own."), ("u", "q")]
-    with pytest.raises(ValueError, match=r"data\.system: the question already has a system prompt, 'Own\.'"):
+    with pytest.raises(ValueError, match=r"data\.init_args\.system: the question already has a system prompt, 'Own\.'"):
         build_conversation(own, system="Other.")
 
 

@@ -52,7 +52,7 @@ def test_hostile_answers_do_nothing_and_are_never_right(hostile, evaluating, mon
     verdicts = evaluating.judge(texts, [evaluating.train_set[0]] * len(texts))
     assert len(texts) >= 200
     assert [text for text, verdict in zip(texts, verdicts) if verdict is Verdict.RIGHT] == []
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
 
 
 def test_hostile_answers_to_mathematics_are_wrong(hostile):
@@ -60,7 +60,7 @@ def test_hostile_answers_to_mathematics_are_wrong(hostile):
     verdicts = MathVerifier().judge(texts, ["7"] * len(texts))
     unearned = (Verdict.WRONG, Verdict.NO_ANSWER)  # a box whose brace is escaped never closes
     assert {text[:80]: verdict for text, verdict in zip(texts, verdicts) if verdict not in unearned} == {}
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
 
 
 @pytest.mark.skipif(not sandbox.can_lock_process(), reason="needs seccomp")
