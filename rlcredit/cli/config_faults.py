@@ -37,7 +37,7 @@ _TYPE_NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "t
 
 
 def explain_failures(message: str, configuration: Configuration, roots: Roots) -> list[str]:
-    """Return what is wrong with a configuration that a parser refuses, one or two sentences for each fault.
+    """Return the faults of a configuration that a parser refuses, one or two sentences for each.
 
     Args:
         message: Message of the parser, told only where no fault is found.
