@@ -290,6 +290,9 @@ class CampaignDeclaration:
             raise ValueError(f"steps: expected {_STEPS_WORDS}, got None.")
         if self.budget and (self.budget.evaluations or 1) > self.budget.tokens:
             raise ValueError(f"budget.evaluations: expected at most one per token, got {self.budget.evaluations}.")
+        if self.effect >= 1:
+            points = f"{self.effect:g} is {100 * self.effect:g} percentage points"
+            raise ValueError(f"effect: {points}. Say {self.effect / 100:g} for {self.effect:g} of them.")
         for name in self.conditions:
             if name in _RESERVED_NAMES:
                 repair = "Give the condition another name."

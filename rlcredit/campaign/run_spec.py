@@ -156,7 +156,7 @@ def render_settings(settings: dict[str, Any], place: str = "") -> str:
     """
     content: dict[str, Any] = {}
     for key, value in settings.items():
-        *path, leaf = key.split(".")
+        *path, leaf = [key] if key.startswith("trainer.callbacks.") else key.split(".")  # one entry of a list
         group = content
         for part in path:
             group = group.setdefault(part, {})

@@ -322,7 +322,7 @@ class CreditCLI(OpenCLI):
         stack = find_trainer_stack(self.trainer)
         names = dict.fromkeys(rehearse_stack(stack, self.model.sampling.completions))
         return [
-            *([f"stack: {', '.join(names)} need the run, and were not tried on made-up completions"] if names else []),
+            *([f"stack, on made-up completions: {', '.join(names)}, for want of a run"] if names else []),
             *([omission] if omission else []),
         ]
 

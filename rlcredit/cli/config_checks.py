@@ -25,6 +25,8 @@ def refuse_unusable_groups(values: Mapping[str, Any]) -> None:
         ValueError: with the place and the repair.
 
     """
+    if {"conditions", "baseline"} <= values.keys():
+        raise ValueError("conditions: this file declares a campaign. Say `rlcredit campaign` and its name.")
     if str(values.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):
         value = _describe_value(values["seed_everything"])
         raise ValueError(f"seed_everything: expected a number, got {value}. With one, the run can be repeated.")

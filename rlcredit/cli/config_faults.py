@@ -180,6 +180,8 @@ class _FaultFinder:
             suggestion = _render_suggestion(_find_key_of_flag(f"--{wrong}"))
         if owner is None:
             return f"{key}: no such key.{suggestion}"
+        if not names:
+            return f"{key}: `{owner.__name__}` takes no arguments."
         parameter_list = f" It accepts {', '.join(names)}." if names else ""
         sentence = f"{key}: `{owner.__name__}` has no parameter `{wrong}`.{suggestion}"
         return _append_if_read(sentence, parameter_list, " docs/reference/configuration.md lists those that it has.")
@@ -205,7 +207,7 @@ class _FaultFinder:
         trainer = self.config.get("trainer")
         stack = trainer.get("callbacks") if isinstance(trainer, Mapping) else None
         names = [name_entry(entry) for entry in stack] if isinstance(stack, list) else []
-        return None if find_closest_name(name, list(self.roots)) else find_closest_name(name, names)
+        return None if find_closest_name(name, list(self.roots)) else find_closest_name(name, names, 0.75)
 
     def _find_related_classes(self, owner: type | None, name: str, path: KeyPath) -> list[str]:
         """Return the classes that could replace the one on a path and have the missing parameter."""
@@ -281,6 +283,8 @@ def _explain_unknown_class(path: KeyPath, name: str, base: type | None) -> str:
     key = _render_path(path)
     if "." in name:
         return f"{key}: {explain_failed_class_path(name)}"
+    if not name.isprintable() or " " in name.partition("(")[0]:
+        return f"{key}: no class `{name}`. Put a comma between two entries of a list."
     names = sorted({cls.__name__ for cls in walk_subclasses(base) if _is_offered_class(cls)}) if base else []
     class_list = f" There are {', '.join(names)}; any other by its dotted path." if names else ""
     sentence = f"{key}: no class `{name}`.{suggest_name(name, names)}"

@@ -52,6 +52,9 @@ def make_trainer(
         val_check_interval: Steps from one held-out evaluation to the next; one after the last step if None.
         more: Further arguments of Lightning's ``Trainer``, which replace those set here.
 
+    Raises:
+        TypeError: an entry is a class or a text, no callback.
+
     Example:
         >>> import tempfile
         >>> from callbacks import GRPO
@@ -60,6 +63,10 @@ def make_trainer(
         (4, None, 'RunRecord')
 
     """
+    for place, callback in enumerate([callbacks] if isinstance(callbacks, str) else callbacks):
+        if not isinstance(callback, Callback):
+            name = callback.__name__ if isinstance(callback, type) else str(callback)
+            raise TypeError(f"callbacks[{place}] is {callback!r}, no callback. Write an instance, such as {name}().")
     silence_libraries()
     home = RunFolder(folder)
     settings = {

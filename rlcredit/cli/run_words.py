@@ -32,6 +32,8 @@ def resolve_run_words(args: Sequence[str]) -> list[str]:
 
 def _set_tracker(value: str) -> str:
     """Return the option of a configuration that says where the record is delivered."""
+    if value.lower() in ("off", "no", "false", "null"):
+        raise ValueError(f"{MLFLOW_FLAG}: expected an address, env or none, got {value}. Did you mean `none`?")
     if value == NO_MLFLOW:
         return "--trainer.logger=false"
     return f"--trainer.logger.init_args.tracking_uri={'null' if value == MLFLOW_OF_ENVIRONMENT else value}"

@@ -143,8 +143,9 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     owner, arguments, inner_key = next(iter(bases), None), mapping, key
     if isinstance(path := mapping.get("class_path"), str):
         owner = _load_class_or_function(path, bases, key)
-        if owner is not None:
-            _refuse_wrong_class(path, owner, bases, key)
+        if owner is None:
+            return  # a name that no class has, which a parser refuses
+        _refuse_wrong_class(path, owner, bases, key)
         inner_key = f"{key}.init_args"
     if "class_path" in mapping or "init_args" in mapping:
         arguments = {**_view_as_mapping(mapping.get("init_args")), **_view_as_mapping(mapping.get("dict_kwargs"))}
@@ -168,7 +169,7 @@ def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str
     """Hold a class, or what a function says it returns, against the types of its place."""
     result = owner if inspect.isclass(owner) else collect_argument_hints(owner).get("return")
     if not any(issubclass(cls, bases) for cls in find_hint_classes(result)):
-        alternatives = " or ".join(f"`{base.__name__}`" for base in bases) or "class with arguments"
+        alternatives = " or ".join(dict.fromkeys(f"`{base.__name__}`" for base in bases)) or "class with arguments"
         raise ValueError(
             f"{key}: `{path}` is no {alternatives}, and no function that says it returns one. Name another class."
         )

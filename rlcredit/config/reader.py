@@ -60,6 +60,9 @@ _NUMBER = re.compile(r"[-+]?\d[\d_:.]*")
 _KEY = re.compile(r"([a-z_]\w*(?:\.\w+|\[\d+\])*): ")
 """How a message names a key."""
 
+_EXPECTATION = re.compile(r"(\w+) expects (\w+) ")
+"""How a message names a class and its argument."""
+
 _FLOAT = re.compile(
     r"[-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+|\.[0-9_]+([eE][-+][0-9]+)?"
     r"|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
@@ -129,17 +132,21 @@ class Configuration:
             parts = (int(part) if part.isdigit() else part for part in re.findall(r"\w+", match[1]))
             origin = self.find_origin(tuple(parts))
         else:
-            origin = self._find_class_origin(sentence.partition(" ")[0])
+            origin = self._find_class_origin(sentence)
+            if origin.startswith("--trainer.callbacks."):  # one argument, where the list may stand in a file
+                return f"{origin}: {sentence}"
         is_flag = origin.startswith("--") and origin != "--config"
         return sentence if not origin or is_flag else f"{origin}: {sentence}"
 
-    def _find_class_origin(self, name: str) -> str:
-        """Return the place of the entries that name a class; empty if there are several places, or none."""
-        places = {
-            self.find_origin(path)
+    def _find_class_origin(self, sentence: str) -> str:
+        """Return the place of the class, or of its argument, that a sentence begins with; empty if it is not one."""
+        name, argument = match.groups() if (match := _EXPECTATION.match(sentence)) else (sentence.partition(" ")[0], "")
+        paths = [
+            drop_entry_keys(path[:-1] if path[-1] == "class_path" else path)
             for path, value in walk_key_paths(self.values)
             if isinstance(value, str) and name and value.rpartition(".")[2] == name
-        }
+        ]
+        places = {self.origins.get((*path, argument)) or self.find_origin((*path, "class_path")) for path in paths}
         return places.pop() if len(places) == 1 else ""
 
 
@@ -253,7 +260,10 @@ class _Merger:
         parts = list(path)
         while len(parts) > 1:
             part = parts.pop(0)
-            names_entry = len(parts) > 1 and parts[0][:1].isupper() and _holds_list(node, part)
+            names_entry = _holds_list(node, part) and _names_entry(parts[0], node[part])
+            if names_entry and len(parts) == 1:
+                key = ".".join(map(str, [*place, part, parts[0]]))
+                raise ValueError(f"{key}: an operator of the stack. Name its argument too, as --{key}.ARGUMENT VALUE.")
             node, hint, place = self._enter_node(node, part, hint, place, parts.pop(0) if names_entry else "")
         node, hints = _find_arguments(node, hint, path[-1])
         inner = hints.get(path[-1].removesuffix("+"))
@@ -287,7 +297,8 @@ class _Merger:
             key = _find_entry(owner, entry, place) if entry else len(owner) - 1
             place = (*place, key)
         child = owner[key] if key in owner or isinstance(key, int) else {}
-        if isinstance(child, str) and load_named_class(child, find_expected_classes(hints.get(part))):
+        bases = find_expected_classes(hints.get(part))
+        if isinstance(child, str) and (load_named_class(child, bases) or (bases and child[:1].isupper())):
             child = {"class_path": child}
         owner[key] = child if isinstance(child, dict) else {}
         return owner[key], hints.get(part, {} if part in ENTRY_KEYS else None), place
@@ -374,6 +385,11 @@ class _Merger:
 
 def _holds_list(node: dict[str, Any], key: str) -> bool:
     return bool(node.get(key)) and isinstance(node[key], list)
+
+
+def _names_entry(part: str, entries: Sequence[Any]) -> bool:
+    """Whether a part of a path names an entry of a list, though perhaps in small letters."""
+    return part[:1].isupper() or part.lower() in {name_entry(entry).lower() for entry in entries}
 
 
 def _find_entry(entries: Sequence[Any], name: str, place: KeyPath) -> int:

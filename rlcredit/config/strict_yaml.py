@@ -130,13 +130,23 @@ def _explain_yaml_error(error: yaml.MarkedYAMLError) -> str:
     """Name the place at which a text stops to be YAML; unequal indentation is the usual cause."""
     mark = error.problem_mark or error.context_mark
     location = f"line {mark.line + 1}: " if mark else ""
-    sentence = f"{location}not YAML: {error.problem or error.context}."
-    is_indentation = isinstance(error, ParserError | ScannerError)
-    return (
-        f"{sentence} Indent the keys of one mapping, and the entries of one list, alike."
-        if is_indentation
-        else sentence
-    )
+    problem = str(error.problem or error.context)
+    advice = next((advice for words, advice in _YAML_REPAIRS.items() if words in problem), "")
+    if not advice and isinstance(error, ParserError | ScannerError):
+        advice = "Indent the keys of one mapping, and the entries of one list, alike."
+    return f"{location}not YAML: {problem}. {advice}".rstrip()
+
+
+_YAML_REPAIRS = {
+    r"'\t'": "Indent with spaces, not with a tab.",
+    "mapping values": "Put a colon behind every key, and indent the keys of one mapping alike.",
+    "expected ':'": "Write `key: value`, with a colon behind every key.",
+    "',' or ']'": "Put a comma between entries, and close every `[`.",
+    "',' or '}'": "Put a comma between entries, and close every `{`.",
+    "while scanning a quoted": "Close every quotation mark.",
+    "unexpected end of stream": "Close every bracket and quotation mark.",
+}
+"""Repairs, by words of the message of the YAML library."""
 
 
 def read_text_file(path: Path, limit: int = MAX_CONFIG_BYTES) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from rlcredit.base.messages import suggest_name
 from rlcredit.credit.rollout import FACT_FIELDS, ROLLOUT_FIELDS
 
 
@@ -79,8 +80,10 @@ class OperatorContract:
             raise TypeError(f"{cls.__name__} has an argument {sorted(clashes)}, which every operator uses. Rename it.")
         strangers = (cls.reads - ROLLOUT_FIELDS) | (cls.writes - (ROLLOUT_FIELDS - FACT_FIELDS))
         if strangers:
+            suggestion = suggest_name(min(strangers), ROLLOUT_FIELDS)
             raise TypeError(
-                f"{cls.__name__} declares {sorted(strangers)}; rollouts have {sorted(ROLLOUT_FIELDS)}, facts read-only."
+                f"{cls.__name__} declares {sorted(strangers)}.{suggestion} Rollouts have {sorted(ROLLOUT_FIELDS)}, "
+                "facts read-only."
             )
 
     @property

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.base.interrupts import is_signal
+from rlcredit.base.messages import suggest_name
 from rlcredit.base.process_end import STOPPING_ERRORS, catch_process_end
 from rlcredit.config.error_messages import describe_exception, find_own_source
 from rlcredit.credit.alternatives import WeightedTokens
@@ -57,9 +58,13 @@ class CreditOperator(OperatorContract, Callback):
     The class header declares which; see :class:`rlcredit.credit.contract.OperatorContract`.
     """
 
+    label: str
+    run_seed: int = 0
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Record the header's ``state``, and wrap ``assign`` so that it always runs without gradients."""
+        """Record name and the header's ``state``, and wrap ``assign`` so that it always runs without gradients."""
         super().__init_subclass__(**kwargs)
+        cls.label = cls.__name__
         if cls.state:
             # Lightning treats a callback with these two methods as stateful, and rejects two with the same state key.
             cls.state_dict = collect_state  # pyright: ignore[reportAttributeAccessIssue]
@@ -68,8 +73,7 @@ class CreditOperator(OperatorContract, Callback):
             cls.assign = torch.no_grad()(cls.assign)
 
     def __init__(self) -> None:
-        self.label = type(self).__name__
-        self.run_seed = 0
+        """Take no arguments; the constructor of a subclass need not call this one."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy, without logging methods, with which the policy would be copied."""
@@ -77,7 +81,8 @@ class CreditOperator(OperatorContract, Callback):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Edit the ledger of ``rollout`` and return metrics, without gradients."""
-        raise NotImplementedError
+        own_names = [name for name in vars(type(self)) if not name.startswith("_")]
+        raise StackError(f"{type(self).__name__} has no method `assign`.{suggest_name('assign', own_names)}")
 
     def draw_token_uniforms(self, rollout: Rollout, stream: int) -> Tensor:
         """Return a number in [0, 1) for each token, by the run's seed, step, row and position, ``(B, T)`` float64.
@@ -138,10 +143,13 @@ class CreditOperator(OperatorContract, Callback):
             raise StackError(f"{self.label} reads {missing}, which this rollout lacks. Pass them to Rollout.")
         old_fields = {name: getattr(rollout, name) for name in WATCHED_FIELDS}
         names = WATCHED_FIELDS if watch else ALWAYS_WATCHED
-        versions, digests = count_changes(old_fields), digest_fields(old_fields, names)
+        versions, digests, attributes = count_changes(old_fields), digest_fields(old_fields, names), {*vars(rollout)}
         with self._refuse_stop():
             metrics = self._assign_watched(rollout) if watch else self.assign(rollout)
         self._refuse_metrics(metrics)
+        if strange_names := sorted(vars(rollout).keys() - attributes - ROLLOUT_FIELDS):
+            suggestion = suggest_name(strange_names[0], self.writes)
+            raise StackError(f"{self.label} sets `{strange_names[0]}`, which rollouts do not have.{suggestion}")
         rebound = {
             name for name in ROLLOUT_FIELDS if getattr(rollout, name) is not old_fields[name]
         } - rollout.unwritten

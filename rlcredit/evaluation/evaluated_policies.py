@@ -68,13 +68,13 @@ class EvaluatedPolicy:
 
 
 def make_base_policy(model: str) -> EvaluatedPolicy:
-    """Return a model without an adapter.
+    """Return a model without an adapter, under the name of its folder if it has one.
 
     Args:
         model: ``tiny``, a folder, the id of a hub repository, or a configuration file with ``model.policy``.
 
     """
-    return EvaluatedPolicy(BASE_NAME, _resolve_model_settings(model))
+    return EvaluatedPolicy(Path(model).name if Path(model).is_dir() else BASE_NAME, _resolve_model_settings(model))
 
 
 def find_trained_policy(path: Path, model: str | None = None, name: str | None = None) -> EvaluatedPolicy:

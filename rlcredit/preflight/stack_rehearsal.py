@@ -69,7 +69,7 @@ def _is_run_dependent(operator: CreditOperator, rollout: Rollout) -> bool:
     hooks = ("setup", "on_train_batch_start", "on_fit_start", "on_train_start")
     has_hook = any(getattr(cls, hook) is not getattr(CreditOperator, hook) for hook in hooks)
     missing = bool(operator.list_missing_facts(rollout))
-    return operator.costly or missing or has_hook or cls.assign is CreditOperator.assign
+    return operator.costly or missing or has_hook
 
 
 def make_trial_rollout(group_size: int) -> Rollout:

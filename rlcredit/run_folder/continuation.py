@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlcredit.base.files import suggest_path
 from rlcredit.base.messages import print_message
 from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import LAST_CHECKPOINT, RunFolder
@@ -36,13 +37,14 @@ def resolve_ckpt_path(ckpt_path: str | None, folder: Path) -> tuple[Path | None,
     if path is not None:
         return path, _read_ckpt_path(path)
     if ckpt_path == "last" or problems:
-        raise ValueError(f"ckpt_path: there is no checkpoint {folder / LAST_CHECKPOINT}. {' '.join(problems)}".rstrip())
+        advice = " ".join(problems) or "Leave out --ckpt_path to begin a run."
+        raise ValueError(f"ckpt_path: there is no checkpoint {folder / LAST_CHECKPOINT}. {advice}")
     return None, {}
 
 
 def _read_ckpt_path(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise ValueError(f"ckpt_path: there is no checkpoint {path}.")
+        raise ValueError(f"ckpt_path: there is no checkpoint {path}.{suggest_path(path)}")
     try:
         return read_checkpoint(path)
     except ValueError as error:

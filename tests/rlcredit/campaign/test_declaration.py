@@ -75,6 +75,7 @@ def test_settings_keep_their_types():
         ("baseline: a", "baseline: b", "3: baseline: there is no condition 'b'"),
         ("steps: 2", "stepz: 2", "5: stepz: no such key"),
         ("effect: 0.1", "effect: x", "6: effect: expected"),
+        ("effect: 0.1", "effect: 2", "6: effect: 2 is 200 percentage points. Say 0.02 for 2 of them."),
         (
             "steps: 2",
             "steps: 2\nthreads: 2",
@@ -94,6 +95,11 @@ def test_a_fault_of_a_declaration_names_its_file_and_line(tmp_path, written, ins
 def test_a_configuration_in_place_of_a_campaign_is_refused_as_such():
     with pytest.raises(ValueError, match="trainer: a key of a configuration, which this file is"):
         parse_declaration({"trainer": {"max_steps": 3}})
+
+
+def test_a_setting_of_one_operator_is_written_as_in_a_file():
+    settings = yaml.safe_load(render_settings({"trainer.callbacks.GTPO.beta": 0.3, "trainer.max_steps": 2}))
+    assert settings == {"trainer.callbacks.GTPO.beta": 0.3, "trainer": {"max_steps": 2}}
 
 
 def test_a_message_about_a_setting_names_the_declaration(tmp_path):

@@ -152,6 +152,75 @@ def test_a_flag_that_replaces_a_value_of_a_file_names_itself(capsys, tmp_path, m
     assert message == "error: trainer.max_steps: expected a whole number, got 'ten'.\n"
 
 
+OWN_OPERATORS = """
+from rlcredit import CreditOperator
+
+
+class Misspelt(CreditOperator, reads="advantages", writes="advantages"):
+    def assign(self, rollout):
+        rollout.advantage = rollout.advantages * 2
+        return {}
+
+
+class Unnamed(CreditOperator, reads="advantages", writes="advantages"):
+    def assing(self, rollout):
+        return {}
+
+
+class Bare(CreditOperator, reads="advantages", writes="advantages"):
+    def __init__(self, strength: float = 1.0) -> None:
+        self.strength = strength
+
+    def assign(self, rollout):
+        rollout.advantages = rollout.advantages * self.strength
+        return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--trainer.callbacks=[GRPO, own_slips.Misspelt]"],
+            "Misspelt sets `advantage`, which rollouts do not have. Did you mean `advantages`?",
+        ),
+        (["--trainer.callbacks=[GRPO, own_slips.Unnamed]"], "Unnamed has no method `assign`. Did you mean `assing`?"),
+        (["--trainer.callbacks=[GRPO GTPO]"], "no class `GRPO GTPO`. Put a comma between two entries of a list."),
+        (["--data=Record", "--data.init_args.path=q.csv"], "data: no class `Record`. Did you mean `Records`?"),
+        (
+            ["--trainer.callbacks=[GRPO, GTPO, HICRA]", "--trainer.callbacks.gtpo.beta=0.3"],
+            "trainer.callbacks: no entry is `gtpo`. Did you mean `GTPO`?",
+        ),
+        (
+            ["--trainer.callbacks=[GRPO, GTPO, HICRA]", "--trainer.callbacks.GTPO=0.3"],
+            "Name its argument too, as --trainer.callbacks.GTPO.ARGUMENT VALUE.",
+        ),
+        (
+            ["--trainer.callbacks=[GRPO, GTPO]", "--trainer.callbacks.GTPO.beta=-0.3"],
+            "--trainer.callbacks.GTPO.beta: GTPO expects beta >= 0, got -0.3.",
+        ),
+        (["--trainer.callbacks=[GRPO, SEPA]", "--trainer.callbacks.SEPA.beta=0.3"], "`SEPA` takes no arguments."),
+        (["--mlflow=off"], "--mlflow: expected an address, env or none, got off. Did you mean `none`?"),
+        (["--config=campaign.yaml"], "campaign.yaml:1: conditions: this file declares a campaign."),
+    ],
+)
+def test_a_slip_of_a_newcomer_is_named_with_its_repair(words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("own_slips.py").write_text(OWN_OPERATORS)
+    Path("campaign.yaml").write_text("conditions: {a: []}\nbaseline: a\n")
+    assert said in read_message(capsys, *words)
+
+
+def test_an_operator_need_not_call_the_constructor_of_its_class(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("own_bare.py").write_text(OWN_OPERATORS)
+    words = ["explain", "--config=configs/tiny.yaml", "--trainer.callbacks=[GRPO, own_bare.Bare(strength=2.0)]"]
+    run_lightning_command(words)
+    assert "Bare(strength=2.0)" in capsys.readouterr().out
+
+
 def test_all_faults_of_a_configuration_are_told_at_once(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("wrong.yaml").write_text(

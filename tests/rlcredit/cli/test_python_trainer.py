@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from callbacks import GRPO, GTPO
 from rlcredit import PolicyModule, ReasoningGym, Sampling, make_trainer, read_run
 
@@ -35,3 +37,9 @@ def test_gains_of_a_script_that_did_not_evaluate_first_name_the_step_they_begin_
     trainer = make_trainer([GRPO()], tmp_path, max_steps=2, val_check_interval=1, accelerator="cpu")
     trainer.fit(PolicyModule(sampling=short, validation=short, pass_k=2), task)
     assert capfd.readouterr().out.splitlines()[-1].startswith("held out from step 1: pass@1 ")
+
+
+@pytest.mark.parametrize(("callbacks", "name"), [(["GRPO"], "GRPO"), ([GRPO(), GTPO], "GTPO"), ("GRPO", "GRPO")])
+def test_what_is_no_callback_is_refused_with_what_to_write(callbacks, name, tmp_path):
+    with pytest.raises(TypeError, match=rf"no callback. Write an instance, such as {name}\(\)\."):
+        make_trainer(callbacks, tmp_path, max_steps=2)
