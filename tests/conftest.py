@@ -5,9 +5,11 @@ Fixtures import Lightning and models themselves, so that tests of formulas begin
 
 import copy
 import gc
+import math
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import partial
@@ -30,6 +32,24 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and nohup with hangups
 silence_libraries()
 THREADS = 1  # more are slower, the more so where other work goes on
 torch.set_num_threads(THREADS)
+_BEGUN = time.monotonic()
+
+
+def pytest_addoption(parser):
+    """Let a slow machine run a part of the tests, and another part the next time."""
+    parser.addoption("--minutes", type=float, default=math.inf, help="skip tests that have not begun by then")
+    parser.addoption("--begin-at", type=float, default=0, help="per cent of the tests that are run behind the others")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    first = int(len(items) * config.getoption("--begin-at") / 100)
+    items[:] = items[first:] + items[:first]
+
+
+def pytest_runtest_setup(item):
+    if time.monotonic() - _BEGUN > 60 * item.config.getoption("--minutes"):
+        pytest.skip("its minutes are over")
 
 
 @dataclass

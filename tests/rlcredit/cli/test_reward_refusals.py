@@ -1,13 +1,12 @@
 """What is no reward is refused in the same sentence by `explain` and by `fit`, before anything starts."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.forks import CommandFork
+from tests.small_runs import ROOT, wait_for_small_run
+
 RETURNED = {
     "one": "[1.0]",
     "more": "[1.0] * (len(completions) + 1)",
@@ -30,12 +29,6 @@ SMALL = [
 ]
 
 
-def ask_rlcredit(folder, command, *options):
-    module = [sys.executable, "-m", "rlcredit", command, *SMALL, *options]
-    settings = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(module, cwd=folder, env=settings, capture_output=True, text=True, timeout=120)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), {**RETURNED, **ENDING}.items(), ids=[*RETURNED, *ENDING])
 def test_explain_and_fit_refuse_in_the_same_sentence(tmp_path, name, code):
@@ -43,9 +36,11 @@ def test_explain_and_fit_refuse_in_the_same_sentence(tmp_path, name, code):
     (tmp_path / "mine.py").write_text(f"def {name}(completions, **columns):\n    return {code}\n")
     said = []
     for command, options in (("explain", []), ("fit", ["--mlflow", "none"])):
-        done = ask_rlcredit(tmp_path, command, "--data.init_args.rewards", f"mine.{name}", *options)
-        assert done.returncode == 2, done.stdout + done.stderr
-        said.append([line for line in done.stderr.splitlines() if line.startswith("error: ")])
+        rewards = ["--data.init_args.rewards", f"mine.{name}"]
+        process = CommandFork(["-m", "rlcredit", command, *SMALL, *rewards, *options], tmp_path, {**os.environ})
+        status, out, err = wait_for_small_run(process)
+        assert status == 2, out + err
+        said.append([line for line in err.splitlines() if line.startswith("error: ")])
     assert said[0] == said[1]
     assert len(said[0]) == 1
     assert said[0][0].startswith(f"error: data.init_args.rewards: mine.{name}: ")

@@ -298,7 +298,9 @@ def test_a_damaged_csv_file_is_read_or_refused(tmp_path):
         except ValueError as error:
             messages.append(str(error))
     assert len(messages) > 30
-    assert [message for message in messages if str(path) not in message and "data.prompts_per" not in message] == []
+    assert [
+        message for message in messages if str(path) not in message and "data.init_args.prompts_per" not in message
+    ] == []
 
 
 def test_a_recorded_run_finds_its_file_under_the_former_name(tmp_path):
