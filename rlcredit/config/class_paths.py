@@ -12,16 +12,11 @@ from typing import Any
 
 import jsonargparse
 
-from rlcredit.base.messages import suggest_name
 from rlcredit.config.error_messages import REFUSAL_MARK, describe_exception
 from rlcredit.config.jsonargparse_patches import patch_written_class_paths
-from rlcredit.config.module_source import CALLBACKS_PACKAGE, is_standard_library, locate_module
+from rlcredit.config.module_source import CALLBACKS_PACKAGE, explain_missing_name, is_standard_library, locate_module
 
 _STANDARD_REASON = "is Python's own; there is no operator, task, loss, optimizer, scheduler or logger in its library."
-
-
-_MAX_LISTED_CLASSES = 20
-"""Classes of a module that a message lists."""
 
 
 class ClassPathError(ImportError, ValueError):
@@ -68,38 +63,20 @@ def is_dotted_path(path: Any) -> bool:
 
 def _explain_failed_import(path: str, error: BaseException) -> str:
     """Say why a dotted path leads nowhere: no such module, nothing of that name in it, or what its import raises."""
-    module, names = locate_module(path)
+    module, _ = locate_module(path)
     if (
         module is not None
         and module.name == CALLBACKS_PACKAGE
         and (obstacle := _find_shadowed_callbacks(sys.modules[CALLBACKS_PACKAGE]))
     ):
         return f"is looked for in rlcredit's own package `{CALLBACKS_PACKAGE}`. Rename {obstacle}."
-    if module is None or (isinstance(error, ModuleNotFoundError) and path.startswith(f"{error.name}.")):
-        name = str(error.name) if isinstance(error, ModuleNotFoundError) else path.partition(".")[0]
-        return f"cannot be imported: there is no module `{name}`, in the working directory or installed."
-    loaded_module = sys.modules.get(module.name)
-    if loaded_module is None or not names or hasattr(loaded_module, names[0]):
-        return f"cannot be imported: {describe_exception(error)}."
-    classes = [
-        name
-        for name, value in vars(loaded_module).items()
-        if inspect.isclass(value) and value.__module__ == module.name
-    ]
-    return f"is nothing that the module {module.name} has ({module.origin}).{_suggest_classes(names[0], classes)}"
+    return f"cannot be imported: {explain_missing_name(path, error, inspect.isclass) or describe_exception(error)}."
 
 
 def _find_shadowed_callbacks(ours: types.ModuleType) -> Path | None:
     """Return the folder or module of the same name in the working directory, if it is not ours."""
     candidates = (Path.cwd() / CALLBACKS_PACKAGE, Path.cwd() / f"{CALLBACKS_PACKAGE}.py")
     return next((path for path in candidates if path.exists() and not path.samefile(ours.__path__[0])), None)
-
-
-def _suggest_classes(name: str, classes: Sequence[str]) -> str:
-    """Name the classes of a module, the one that was meant first."""
-    public = [class_name for class_name in classes if not class_name.startswith("_")]
-    suggestion = suggest_name(name, public, 0.5)
-    return f"{suggestion} Its classes: {', '.join(public[:_MAX_LISTED_CLASSES])}." if public else suggestion
 
 
 def instantiate_described_class(description: Any, base: type, key: str) -> Any:
@@ -173,6 +150,9 @@ def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str
         raise ValueError(
             f"{key}: `{path}` is no {alternatives}, and no function that says it returns one. Name another class."
         )
+    if inspect.isabstract(owner):
+        methods = " and ".join(f"`{name}`" for name in sorted(owner.__abstractmethods__))
+        raise ValueError(f"{key}: the class `{path}` lacks {methods}. Define what it lacks, or name another class.")
 
 
 def _view_as_mapping(config: Any) -> Mapping[str, Any]:

@@ -1,13 +1,19 @@
-"""Where a dotted path leads, read off the source: no module is imported, so none of its code runs."""
+"""Where a dotted path leads, or why nowhere: no module is imported, so none of its code runs."""
 
 import ast
 import importlib.util
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
+from rlcredit.base.messages import find_closest_name
+
 INSTALLATION_FOLDERS = {"site-packages", "dist-packages"}
 """Folders of what others have made."""
+
+_MAX_LISTED_NAMES = 20
+"""Names of a module that a message lists."""
 
 CALLBACKS_PACKAGE = "callbacks"
 """The package of ours whose name people's own folders have too."""
@@ -63,6 +69,33 @@ def is_standard_library(path: str) -> bool:
 
     """
     return path.partition(".")[0] in sys.stdlib_module_names
+
+
+def explain_missing_name(path: str, error: BaseException, is_wanted: Callable[[object], bool]) -> str | None:
+    """Return that a dotted path's module does not exist, or has nothing of that name; None if its import failed.
+
+    Args:
+        path: Dotted path that could not be imported.
+        error: What importing it raised.
+        is_wanted: Whether a member of the module is of the kind that the path should name.
+
+    """
+    module, names = locate_module(path)
+    if module is None or (isinstance(error, ModuleNotFoundError) and path.startswith(f"{error.name}.")):
+        name = str(error.name) if isinstance(error, ModuleNotFoundError) else path.partition(".")[0]
+        close = find_closest_name(name, [file.stem for file in Path().glob("*.py")])
+        but = f", but `{close}`" if close else ""
+        return f"there is no module `{name}`, in the working directory or installed{but}"
+    loaded_module = sys.modules.get(module.name)
+    if loaded_module is None or not names or hasattr(loaded_module, names[0]):
+        return None
+    members = {name: member for name, member in vars(loaded_module).items() if not name.startswith("_")}
+    own = [name for name, member in members.items() if getattr(member, "__module__", None) == module.name]
+    wanted = [name for name in own if is_wanted(members[name])]
+    close = find_closest_name(names[0], wanted, 0.5)
+    wanted.sort(key=lambda name: name != close)
+    only = f", only {', '.join(wanted[:_MAX_LISTED_NAMES])}" if wanted else ""
+    return f"the module {module.name} has no `{names[0]}`{only} ({module.origin})"
 
 
 def resolve_import_origin(module: ModuleSpec, node: ast.ImportFrom) -> str | None:

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Turn(NamedTuple):
     done: bool = False
 
 
-class Environment:
+class Environment(ABC):
     """An environment; one of your own inherits from this class and has ``reset`` and ``step``.
 
     One object lives through one episode. What it says follows from the example and the actions alone: a run that was
@@ -47,6 +48,7 @@ class Environment:
     tools: "Tools" = ()
     """Schemas of tools that actions call; chat templates show them to the policy."""
 
+    @abstractmethod
     def reset(self, example: "Example") -> str | None:
         """Begin an episode.
 
@@ -57,8 +59,8 @@ class Environment:
             What the policy reads first, in place of the question; None for the question as it stands.
 
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, action: str) -> "Turn | Awaitable[Turn]":
         """Answer an action.
 
@@ -66,7 +68,6 @@ class Environment:
             action: Text of the policy's turn, without the stop string or end-of-sequence token.
 
         """
-        raise NotImplementedError
 
     @property
     def is_awaited(self) -> bool:

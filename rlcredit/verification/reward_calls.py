@@ -80,8 +80,9 @@ class RewardCall(NamedTuple):
         needs = {name: p.default is p.empty for name, p in parameters.items() if p.kind in KEYWORD_KINDS}
         if missing := [name for name in needs if needs[name] and name not in offer]:
             column_names = ", ".join(name for name in offer if name not in TRL_NAMES)
+            advice = ". A verifier is named in data.init_args.verifier" if "completion" in missing else ""
             raise TypeError(
-                f"it needs `{missing[0]}`, which is not given; the columns of the question are {column_names}"
+                f"it needs `{missing[0]}`, which is not given; the columns of the question are {column_names}{advice}"
             )
         if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             offer = {name: value for name, value in offer.items() if name in needs}

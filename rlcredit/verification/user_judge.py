@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from rlcredit.config.module_source import explain_missing_name
 from rlcredit.verification.fault_attribution import UserCall, describe_error
 from rlcredit.verification.process_tree import list_descendants
 from rlcredit.verification.sandbox import LateImportError
@@ -33,13 +34,18 @@ def import_user_function(path: str, folder: str) -> Callable[..., Any]:
 
     Raises:
         BaseException: whatever importing raises.
-        TypeError: it cannot be called, or importing it leaves a process behind.
+        TypeError: there is none, it cannot be called, or importing it leaves a process behind.
 
     """
     pids = list_descendants(os.getpid())
     sys.path.append(folder)
     module, _, name = path.rpartition(".")
-    target = getattr(importlib.import_module(module), name)
+    try:
+        target = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        if complaint := explain_missing_name(path, error, callable):
+            raise TypeError(complaint) from error
+        raise
     _refuse_left_processes(pids, "importing its module leaves a process behind. Start it in the __init__ of a class")
     function = target() if inspect.isclass(target) else target
     if not callable(function):

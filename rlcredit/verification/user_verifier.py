@@ -49,10 +49,13 @@ class VerifierCall(NamedTuple):
             TypeError: with what they are.
 
         """
+        signature = inspect.signature(function)
         try:
-            inspect.signature(function).bind("", "", {})
+            signature.bind("", "", {})
         except TypeError as error:
-            raise TypeError(f"it cannot be called as {VERIFIER_SIGNATURE}: {error}") from None
+            is_reward = "completions" in signature.parameters
+            advice = ". A reward function is named in data.init_args.rewards" if is_reward else ""
+            raise TypeError(f"it cannot be called as {VERIFIER_SIGNATURE}: {error}{advice}") from None
 
     def call_function(self, function: Callable[..., Any]) -> Any:
         """Call a verifier."""

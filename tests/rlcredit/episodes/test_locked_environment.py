@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from rlcredit.episodes.environment import Environment, Turn
+from rlcredit.episodes.environment import Turn
 from rlcredit.episodes.environment_player import read_reply
 from rlcredit.episodes.episode_table import open_episode, step_environments
 from rlcredit.episodes.locked_environment import LockedEnvironment, lock_environment
@@ -11,6 +11,7 @@ from rlcredit.episodes.turn_values import TurnError
 from rlcredit.tasks.example import Example
 from rlcredit.verification import sandbox
 from rlcredit.verification.worker_replies import Reply
+from tests.rlcredit.episodes.counting import Counting
 from tests.rlcredit.episodes.misbehaving import Awaited, Holding, Locked
 
 EXAMPLES = [Example("add", "", {"seed": seed}) for seed in range(4)]
@@ -99,7 +100,7 @@ def test_what_cannot_begin_is_named(environment, fault):
 
 
 def test_only_what_asks_for_it_is_locked(monkeypatch):
-    plain = Environment()
+    plain = Counting()
     assert lock_environment(plain) is plain
     monkeypatch.setattr(sandbox, "can_lock_process", lambda: False)
     with pytest.raises(

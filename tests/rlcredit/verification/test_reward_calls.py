@@ -74,6 +74,11 @@ def test_what_is_not_given_is_named():
         CALL.call_function(reward)
 
 
+def test_a_verifier_in_place_of_a_reward_function_is_told_where_verifiers_are_named():
+    with pytest.raises(TypeError, match=r"needs `completion`.* A verifier is named in data.init_args.verifier"):
+        CALL.call_function(lambda completion, answer, metadata: True)
+
+
 @pytest.mark.parametrize(
     ("value", "number"),
     [

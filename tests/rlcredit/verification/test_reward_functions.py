@@ -218,7 +218,7 @@ FAULTS = {
     "interrupts": "it raised KeyboardInterrupt",
     "stuck": "it took longer than 1 s",
     "closes": "it has ended its process, or closed files",
-    "nowhere": "it cannot be used: it raised AttributeError",
+    "nowhere": "it cannot be used: the module my_rewards has no `nowhere`",
 }
 
 

@@ -37,6 +37,9 @@ def says(completion, answer, metadata):
 def two(completion, answer):
     return True
 
+def rewards(completions, **columns):
+    return [1.0 for _ in completions]
+
 def late(completion, answer, metadata):
     import sqlite3
     return open(__file__).read() is None
@@ -112,10 +115,11 @@ def test_a_fault_is_told_again_once_it_is_tenfold(folder, patient, capsys):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("nowhere_at_all.judge", "it cannot be used: it raised ModuleNotFoundError: No module named 'nowhere_at_all'"),
-        ("my_verifiers.nothing", "AttributeError: module 'my_verifiers' has no attribute 'nothing'"),
+        ("nowhere_at_all.judge", "it cannot be used: there is no module `nowhere_at_all`, in the working dir"),
+        ("my_verifiers.nothing", "the module my_verifiers has no `nothing`, only .*(judge|raises)"),
         ("my_verifiers.number", "it is not a function, and its instances cannot be called"),
         ("my_verifiers.two", "it cannot be called as .completion.*: too many positional arguments"),
+        ("my_verifiers.rewards", "too many positional arguments. A reward function is named in data.init_args.rewards"),
         ("broken.judge", r"No module named 'nowhere' \(broken.py, line 1\)"),
         ("my_verifiers.raises", r"completion '5' and the answer '5', it raised IndexError: .*\(my_verifiers.py, line"),
         ("my_verifiers.says", "it returned None; expected True, False or a number from 0 to 1"),
