@@ -170,6 +170,8 @@ def read_text_file(path: Path, limit: int = MAX_CONFIG_BYTES) -> str:
         if suggestion:
             repair = f" Did you mean {suggestion}?"
         raise UnreadableError(f"{shorten_name(path)}: there is no such file.{repair}") from None
+    except IsADirectoryError:
+        raise UnreadableError(f"{shorten_name(path)}: a folder, and no file. Name a file in it.") from None
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{shorten_name(path)}: not UTF-8 at byte {error.start}. Save it as UTF-8.") from None
     except (OSError, ValueError) as error:  # a null byte in a name is a ValueError

@@ -62,7 +62,7 @@ def elsewhere(tmp_path, monkeypatch):
             "--trainer.callbacks: line 1: nested more than 40 deep. Write it flatter.",
         ),
         ("--config=" + "x" * 300, "cannot be read (File name too long)."),
-        ("--config=/", "/: cannot be read (Is a directory)."),
+        ("--config=/", "/: a folder, and no file. Name a file in it."),
         ("--config=a\0b", "a\\0b: cannot be read (embedded null byte)."),
         (
             "--condition=../../x",

@@ -50,7 +50,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     for name, message in {
         "latin.yaml": "latin.yaml: not UTF-8 at byte 9. Save it as UTF-8.",
         "long.yaml": "long.yaml: longer than 1,048,576 bytes.",
-        "": "cannot be read (Is a directory).",
+        "": "a folder, and no file. Name a file in it.",
         "x" * 300: "cannot be read (File name too long).",
         "a\0b": "a\\0b: cannot be read (embedded null byte).",
         "none.yaml": "none.yaml: there is no such file. Name one that there is.",
