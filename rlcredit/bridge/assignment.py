@@ -1,7 +1,7 @@
 """Credit for a batch of tensors that another trainer has sampled and judged."""
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -116,7 +116,8 @@ def assign_credit(
         "sum_pi_squared": sum_pi_squared,
     }
     named_ids = {"completion_ids": completion_ids, "prompt_ids": prompt_ids}
-    mask, group_names = _read_mask(mask), groups.tolist() if isinstance(groups, Tensor) else list(groups)
+    _refuse_other_types({"mask": mask, "turn": turn, **named_ids, **fields})
+    mask, group_names = _read_mask(mask), _read_groups(groups)
     _refuse_other_shapes({"completion_ids": completion_ids, "turn": turn, **fields}, mask)
     turn = number_turns(mask) if turn is None else read_turn_numbers(turn, mask)
     has_turns = bool((count_turns(turn) > 1).any())
@@ -155,6 +156,24 @@ def assign_credit(
         None if states is None else read_turn_values("states", states, turn, -1),
     )
     return layout.restore_tokens(bridge.assign(rollout, None if completion_ids is None else decode).advantages)
+
+
+def _refuse_other_types(tensors: Mapping[str, object]) -> None:
+    """Refuse arrays and lists in place of tensors."""
+    for name, value in tensors.items():
+        if value is not None and not isinstance(value, Tensor):
+            raise ValueError(
+                f"{name} is {value!r:.40} ({type(value).__name__}), expected a tensor. Pass torch.as_tensor({name})."
+            )
+
+
+def _read_groups(groups: Tensor | Sequence[Hashable]) -> list[Hashable]:
+    """Return the group of each row."""
+    if not isinstance(groups, Iterable):
+        raise ValueError(
+            f"groups is {groups!r}, expected the group of each row, as [0, 0, 1, 1] for two groups of two."
+        )
+    return groups.tolist() if isinstance(groups, Tensor) else list(groups)
 
 
 def _read_mask(mask: Tensor) -> Tensor:

@@ -150,9 +150,10 @@ def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str
         raise ValueError(
             f"{key}: `{path}` is no {alternatives}, and no function that says it returns one. Name another class."
         )
-    if inspect.isabstract(owner):
-        methods = " and ".join(f"`{name}`" for name in sorted(owner.__abstractmethods__))
-        raise ValueError(f"{key}: the class `{path}` lacks {methods}. Define what it lacks, or name another class.")
+    members = inspect.getmembers(owner)
+    if lacking := [f"`{name}`" for name, member in members if getattr(member, "__isabstractmethod__", False)]:
+        lacked = " and ".join(lacking)
+        raise ValueError(f"{key}: the class `{path}` lacks {lacked}. Define what it lacks, or name another class.")
 
 
 def _view_as_mapping(config: Any) -> Mapping[str, Any]:

@@ -399,6 +399,8 @@ def test_what_an_environment_has_said_stands_between_the_tokens_of_the_batch():
     [
         ({"mask": torch.ones(3)}, "mask has shape"),
         ({"mask": torch.tensor([[1, 2], [1, 0], [1, 1]])}, "other values than 0 and 1"),
+        ({"groups": 3}, "groups is 3, expected the group of each row, as"),
+        ({"mask": [[1, 1], [1, 1], [1, 0]]}, "mask is .*list.*, expected a tensor. Pass torch.as_tensor"),
         ({"groups": [0, 0]}, "groups has 2 entries, expected 3"),
         ({"rewards": [1.0]}, r"`rewards` holds \[1.0\] \(list of 1\); expected a list of 3"),
         ({"rewards": [1.0, float("inf"), 0.0]}, "rewards is infinite in row 1"),
