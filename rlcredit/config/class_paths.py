@@ -151,9 +151,9 @@ def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str
             f"{key}: `{path}` is no {alternatives}, and no function that says it returns one. Name another class."
         )
     members = inspect.getmembers(owner)
-    if lacking := [f"`{name}`" for name, member in members if getattr(member, "__isabstractmethod__", False)]:
-        lacked = " and ".join(lacking)
-        raise ValueError(f"{key}: the class `{path}` lacks {lacked}. Define what it lacks, or name another class.")
+    if missing_names := [f"`{name}`" for name, member in members if getattr(member, "__isabstractmethod__", False)]:
+        methods = " and ".join(missing_names)
+        raise ValueError(f"{key}: the class `{path}` lacks {methods}. Define what it lacks, or name another class.")
 
 
 def _view_as_mapping(config: Any) -> Mapping[str, Any]:

@@ -72,7 +72,7 @@ def is_standard_library(path: str) -> bool:
 
 
 def explain_missing_name(path: str, error: BaseException, is_wanted: Callable[[object], bool]) -> str | None:
-    """Return that a dotted path's module does not exist, or has nothing of that name; None if its import failed.
+    """Return the reason why a dotted path leads nowhere, with names that exist; None if importing its module failed.
 
     Args:
         path: Dotted path that could not be imported.
@@ -83,19 +83,19 @@ def explain_missing_name(path: str, error: BaseException, is_wanted: Callable[[o
     module, names = locate_module(path)
     if module is None or (isinstance(error, ModuleNotFoundError) and path.startswith(f"{error.name}.")):
         name = str(error.name) if isinstance(error, ModuleNotFoundError) else path.partition(".")[0]
-        close = find_closest_name(name, [file.stem for file in Path().glob("*.py")])
-        but = f", but `{close}`" if close else ""
-        return f"there is no module `{name}`, in the working directory or installed{but}"
+        closest_name = find_closest_name(name, [file.stem for file in Path().glob("*.py")])
+        suggestion = f", but `{closest_name}`" if closest_name else ""
+        return f"there is no module `{name}`, in the working directory or installed{suggestion}"
     loaded_module = sys.modules.get(module.name)
     if loaded_module is None or not names or hasattr(loaded_module, names[0]):
         return None
     members = {name: member for name, member in vars(loaded_module).items() if not name.startswith("_")}
-    own = [name for name, member in members.items() if getattr(member, "__module__", None) == module.name]
-    wanted = [name for name in own if is_wanted(members[name])]
-    close = find_closest_name(names[0], wanted, 0.5)
-    wanted.sort(key=lambda name: name != close)
-    only = f", only {', '.join(wanted[:_MAX_LISTED_NAMES])}" if wanted else ""
-    return f"the module {module.name} has no `{names[0]}`{only} ({module.origin})"
+    own_names = [name for name, member in members.items() if getattr(member, "__module__", None) == module.name]
+    candidates = [name for name in own_names if is_wanted(members[name])]
+    closest_name = find_closest_name(names[0], candidates, 0.5)
+    candidates.sort(key=lambda name: name != closest_name)
+    listing = f", only {', '.join(candidates[:_MAX_LISTED_NAMES])}" if candidates else ""
+    return f"the module {module.name} has no `{names[0]}`{listing} ({module.origin})"
 
 
 def resolve_import_origin(module: ModuleSpec, node: ast.ImportFrom) -> str | None:
