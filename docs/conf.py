@@ -1,4 +1,4 @@
-"""The site: python -m sphinx -W -b html docs site."""
+"""The site: python -m sphinx -j auto -W -b html docs site."""
 
 import sys
 from pathlib import Path

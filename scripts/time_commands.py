@@ -35,7 +35,7 @@ TIMED_COMMANDS = {
     "help of fit": [*RUN_RLCREDIT, "fit", "--help"],
     "explain": [*RUN_RLCREDIT, "explain", "--config", "configs/tiny.yaml"],
     "card": [*RUN_RLCREDIT, "card", "SEPA", "--budget", "quick", "--mlflow", "none", "--out", "{folder}"],
-    "site": [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", "docs", "{folder}"],
+    "site": [sys.executable, "-m", "sphinx", "-j", "auto", "-q", "-W", "-b", "html", "docs", "{folder}"],
 }
 """By what people wait for; ``{folder}`` is an empty one."""
 

@@ -26,7 +26,7 @@ def copy_root_pages(app: Sphinx) -> None:
 def copy_study_pages(app: Sphinx) -> None:
     """Write the pages and pictures of the studies where Sphinx finds them; links to other files become text."""
     studies = DOCS.parent / "studies"
-    for page in [studies / "README.md", *studies.glob("*/README.md")]:
+    for page in [studies / "README.md", *studies.glob("*/*.md")]:
         text = re.sub(r"\]\((?:\.\./)+docs/", "](/", page.read_text(encoding="utf-8"))
         text = re.sub(r"(?<!!)\[([^]]+)\]\((?!https?:|#|/)(?:(?:\.\./){2}|(?![^)]*\.md[#)]))[^)]*\)", r"\1", text)
         path = DOCS / "_studies" / page.relative_to(studies)

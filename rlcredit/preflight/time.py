@@ -31,7 +31,7 @@ LIMIT_SHARES = {
     134_515_008: {"rollout": (0.14, 0.20), "update": (0.11, 0.15)},
     4_022_468_096: {"rollout": (0.30, 0.35), "update": (0.35, 0.38)},
 }
-"""Shares of the limit by number of weights, at the slow and at the fast end: as measured and as aimed at. The update of
+"""Shares of the limit by number of parameters, as measured (the slow end) and as aimed at (the fast end). The update of
 the larger model was aimed at 0.35 and took 0.38. One H200, torch 2.11, transformers 5.17, PEFT 0.21, 2026-11-28, random
 weights in bfloat16 of the shapes of SmolLM2-135M (two steps with completions of 1,024 tokens) and Qwen3-4B (one, 512),
 LoRA of rank 64 on all linear layers, 16 prompts x 16 completions."""
