@@ -41,9 +41,9 @@ def finish_small_run(cwd, *arguments, **more):
     return wait_for_small_run(start_small_run(cwd, *arguments, **more))
 
 
-def deliver_small_run(cwd, folder, *options):
-    """Bring what runs have recorded to MLflow, as ``run`` runs."""
-    return wait_for_small_run(CommandFork(["-m", "rlcredit", "deliver", folder, *options], cwd, {**os.environ}))
+def finish_command(cwd, *words):
+    """Return exit status, output and errors of a command."""
+    return wait_for_small_run(CommandFork(["-m", "rlcredit", *words], cwd, {**os.environ}))
 
 
 def read_recorded_steps(cwd, name="grpo-seed0"):

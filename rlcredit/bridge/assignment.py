@@ -117,7 +117,7 @@ def assign_credit(
     }
     named_ids = {"completion_ids": completion_ids, "prompt_ids": prompt_ids}
     _refuse_other_types({"mask": mask, "turn": turn, **named_ids, **fields})
-    mask, group_names = _read_mask(mask), _read_groups(groups)
+    mask = _read_mask(mask)
     _refuse_other_shapes({"completion_ids": completion_ids, "turn": turn, **fields}, mask)
     turn = number_turns(mask) if turn is None else read_turn_numbers(turn, mask)
     has_turns = bool((count_turns(turn) > 1).any())
@@ -125,16 +125,13 @@ def assign_credit(
     turn_facts = turn_facts if has_turns else dict.fromkeys(turn_facts, True)  # a rollout fills in one turn
     bridge.refuse_missing({**fields, **named_ids, **turn_facts, "decode": decode, "step": step}, giver, TURN_REPAIRS)
     rows = len(mask)
-    if len(group_names) != rows:
-        raise ValueError(f"groups has {len(group_names)} entries, expected {rows}: the group of each row of the mask.")
+    group_names = _read_groups(groups, rows)
     _refuse_probabilities(fields.get("old_logprobs"), mask)
     _refuse_unreadable_values({name: fields[name] for name in bridge.list_needs().keys() & fields.keys()}, mask)
     if prompt_ids is not None and (prompt_ids.ndim != 2 or len(prompt_ids) != rows):
         raise ValueError(f"prompt_ids has shape {tuple(prompt_ids.shape)}, expected ({rows}, L).")
     rewards = _read_numbers("rewards", rewards, mask)
-    correct = None if correct is None else _read_numbers("correct", correct, mask)
-    if correct is not None and (odd := correct[(correct != 0) & (correct != 1) & ~correct.isnan()]).numel():
-        raise ValueError(f"correct holds {odd[0]:g}, expected one for right and zero for wrong.")
+    correct = None if correct is None else _read_verdicts(correct, mask)
     refuse_partial_rewards(bridge, rewards, correct, "Pass `correct` too" if giver == DIRECT_CALL else VERDICT_REPAIR)
     layout = lay_out_batch(mask, group_names)
     if layout.group_size == 1:
@@ -167,13 +164,16 @@ def _refuse_other_types(tensors: Mapping[str, object]) -> None:
             )
 
 
-def _read_groups(groups: Tensor | Sequence[Hashable]) -> list[Hashable]:
+def _read_groups(groups: Tensor | Sequence[Hashable], rows: int) -> list[Hashable]:
     """Return the group of each row."""
     if not isinstance(groups, Iterable):
         raise ValueError(
             f"groups is {groups!r}, expected the group of each row, as [0, 0, 1, 1] for two groups of two."
         )
-    return groups.tolist() if isinstance(groups, Tensor) else list(groups)
+    group_names = groups.tolist() if isinstance(groups, Tensor) else list(groups)
+    if len(group_names) != rows:
+        raise ValueError(f"groups has {len(group_names)} entries, expected {rows}: the group of each row of the mask.")
+    return group_names
 
 
 def _read_mask(mask: Tensor) -> Tensor:
@@ -232,6 +232,14 @@ def _read_numbers(name: str, values: Tensor | Sequence[float | None], mask: Tens
             f"{name} is infinite in row {int(values.isinf().nonzero()[0])}. Pass NaN where nobody can tell."
         )
     return values
+
+
+def _read_verdicts(correct: Tensor | Sequence[float | None], mask: Tensor) -> Tensor:
+    """Return one verdict per row, NaN where there is none."""
+    verdicts = _read_numbers("correct", correct, mask)
+    if (odd := verdicts[(verdicts != 0) & (verdicts != 1) & ~verdicts.isnan()]).numel():
+        raise ValueError(f"correct holds {odd[0]:g}, expected one for right and zero for wrong.")
+    return verdicts
 
 
 def refuse_partial_rewards(stack: BridgedStack, rewards: Tensor, correct: Tensor | None, repair: str) -> None:

@@ -17,6 +17,7 @@ from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import MLFLOW_FLAG, OUT_FLAG, resolve_run_words
 from rlcredit.config.class_paths import (
     collect_argument_hints,
+    explain_abstract_class,
     explain_failed_class_path,
     find_expected_classes,
     flatten_union,
@@ -143,8 +144,8 @@ class _FaultFinder:
         if not isinstance(value.get("init_args") or {}, dict):
             yield f"{_render_path(inner)}: expected a mapping, got {_cut_value(str(value['init_args']))}."
             return
-        if isabstract(cls):
-            yield f"{_render_path(path)}: `{cls.__name__}` is abstract. Name a class that is derived from it."
+        if reason := explain_abstract_class(cls, cls.__name__):
+            yield f"{_render_path(path)}: {reason}"
             return
         parameters, hints = list_parameter_names(cls), collect_argument_hints(cls)
         for key, argument in arguments.items():

@@ -150,10 +150,23 @@ def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str
         raise ValueError(
             f"{key}: `{path}` is no {alternatives}, and no function that says it returns one. Name another class."
         )
+    if reason := explain_abstract_class(owner, path):
+        raise ValueError(f"{key}: {reason}")
+
+
+def explain_abstract_class(owner: Any, path: str) -> str | None:
+    """Return the methods that a class must still define, with the repair; None for a class that has them all.
+
+    Args:
+        owner: Class or function.
+        path: Name of the class in a configuration.
+
+    """
     members = inspect.getmembers(owner)
-    if missing_names := [f"`{name}`" for name, member in members if getattr(member, "__isabstractmethod__", False)]:
-        methods = " and ".join(missing_names)
-        raise ValueError(f"{key}: the class `{path}` lacks {methods}. Define what it lacks, or name another class.")
+    missing_names = [f"`{name}`" for name, member in members if getattr(member, "__isabstractmethod__", False)]
+    if not missing_names:
+        return None
+    return f"the class `{path}` lacks {' and '.join(missing_names)}. Define what it lacks, or name another class."
 
 
 def _view_as_mapping(config: Any) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 from mlflow import MlflowClient
 
 from tests.small_runs import (
-    deliver_small_run,
+    finish_command,
     finish_small_run,
     read_recorded_steps,
     read_small_run_status,
@@ -90,7 +90,7 @@ def test_a_run_goes_to_a_server_and_survives_its_end(tmp_path, mlflow_database):
     assert f"`rlcredit deliver runs/second-seed0 --mlflow http://127.0.0.1:{port}` sends the rest." in err
     assert "Traceback" not in err
     with server(mlflow_database, port):
-        status, _, err = deliver_small_run(tmp_path, "runs", "--mlflow", f"http://127.0.0.1:{port}")
+        status, _, err = finish_command(tmp_path, "deliver", "runs", "--mlflow", f"http://127.0.0.1:{port}")
         assert status == 0, err
         client = MlflowClient(f"http://127.0.0.1:{port}")
         found = client.search_runs([each.experiment_id for each in client.search_experiments()])
@@ -134,12 +134,12 @@ def test_a_locked_database_holds_nobody_up(tmp_path, mlflow_database):
     lock.close()
     assert status == 0, err
     assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
-    assert deliver_small_run(tmp_path, "runs/grpo-seed0")[0] == 0
+    assert finish_command(tmp_path, "deliver", "runs/grpo-seed0")[0] == 0
     assert arrived(f"sqlite:///{mlflow_database}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
 
 
 def test_nothing_to_deliver_is_an_error(tmp_path):
-    status, _, err = deliver_small_run(tmp_path, ".")
+    status, _, err = finish_command(tmp_path, "deliver", ".")
     assert status == 2
     assert err == "error: there is no run with a record for MLflow in ..\n"
 

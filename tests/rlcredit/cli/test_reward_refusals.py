@@ -1,11 +1,8 @@
 """What is no reward is refused in the same sentence by `explain` and by `fit`, before anything starts."""
 
-import os
-
 import pytest
 
-from tests.forks import CommandFork
-from tests.small_runs import ROOT, wait_for_small_run
+from tests.small_runs import ROOT, finish_command
 
 RETURNED = {
     "one": "[1.0]",
@@ -37,8 +34,7 @@ def test_explain_and_fit_refuse_in_the_same_sentence(tmp_path, name, code):
     said = []
     for command, options in (("explain", []), ("fit", ["--mlflow", "none"])):
         rewards = ["--data.init_args.rewards", f"mine.{name}"]
-        process = CommandFork(["-m", "rlcredit", command, *SMALL, *rewards, *options], tmp_path, {**os.environ})
-        status, out, err = wait_for_small_run(process)
+        status, out, err = finish_command(tmp_path, command, *SMALL, *rewards, *options)
         assert status == 2, out + err
         said.append([line for line in err.splitlines() if line.startswith("error: ")])
     assert said[0] == said[1]

@@ -20,9 +20,8 @@ from rlcredit.decoding.sampling import Sampling
 from rlcredit.decoding.vllm_in_process import VLLM_ENVIRONMENT, VLLMInProcess
 from rlcredit.policy.adapters import install_adapter
 from rlcredit.policy.policy import LoRA, Policy
-from tests.forks import CommandFork
 from tests.rlcredit.decoding.fake_vllm_package import FakePackage
-from tests.small_runs import SMALL, wait_for_small_run
+from tests.small_runs import SMALL, finish_command
 from tests.wide_heads import save_with_wide_heads
 
 
@@ -172,8 +171,7 @@ def test_an_old_vllm_is_refused(monkeypatch):
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="this environment has vLLM")
 @pytest.mark.parametrize("command", ["explain", "fit"])
 def test_without_vllm_a_run_is_refused_at_once(tmp_path, command, mlflow_database):
-    run = CommandFork(["-m", "rlcredit", command, *SMALL[1:], "--model.engine=VLLMInProcess"], tmp_path, {**os.environ})
-    status, _, err = wait_for_small_run(run)
+    status, _, err = finish_command(tmp_path, command, *SMALL[1:], "--model.engine=VLLMInProcess")
     assert status == REFUSED, err
     assert "needs vLLM 0.20 or later beside rlcredit, and this environment has none" in err
     assert "Traceback" not in err
