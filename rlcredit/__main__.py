@@ -76,6 +76,11 @@ def _refuse_options(name: str, words: Sequence[str]) -> None:
     options, loose_words = parser.parse_known_args(words)
     if loose_words and not (options.config or options.ckpt_path):
         parser.error(LOOSE_OPTION.format(loose_words[0]))
+    if loose_words:
+        from rlcredit.cli.unknown_options import explain_unknown_option  # noqa: PLC0415
+
+        if sentence := explain_unknown_option(loose_words, {}, load_parser("fit")):
+            parser.error(sentence)
 
 
 def _import_function(path: str) -> Callable[..., Any]:

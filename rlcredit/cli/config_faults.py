@@ -12,7 +12,7 @@ from typing import Any
 from jsonargparse import ArgumentError, ArgumentParser
 
 from rlcredit.base.messages import find_closest_name, suggest_name
-from rlcredit.cli.name_suggestions import find_places_of_name, repair_path
+from rlcredit.cli.name_suggestions import find_places_of_name
 from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import MLFLOW_FLAG, OUT_FLAG, resolve_run_words
 from rlcredit.config.class_paths import (
@@ -26,7 +26,7 @@ from rlcredit.config.class_paths import (
     load_named_class,
     walk_subclasses,
 )
-from rlcredit.config.reader import ENTRY_KEYS, Configuration, KeyPath, Roots, name_entry, read_arguments
+from rlcredit.config.reader import ENTRY_KEYS, Configuration, KeyPath, Roots, read_arguments
 
 MAX_READ_LENGTH = 200
 """Characters of a message that people still read; a list of names that would make it longer is left out."""
@@ -164,13 +164,9 @@ class _FaultFinder:
                 yield f"{key}: missing, and {cls.__name__} needs it. Say it, as --{key} ..."
 
     def _explain_unknown_name(self, path: KeyPath, owner: type | None, names: Sequence[str]) -> str:
-        """Name the option, key or parameter that an unknown one may mean."""
-        origin = self.configuration.find_origin(path)
+        """Name the key or parameter that an unknown one may mean."""
         key, root, wrong = _render_path(path), str(path[0]), str(path[-1])
         places = find_places_of_name(wrong, self.config, self.roots)
-        is_short = origin == f"--{key}" and len(path) <= 2  # no argument of a class that may be replaced
-        if is_short or origin.startswith(f"--{key}."):
-            return self._explain_unknown_option(origin.removeprefix("--"))
         suggestion = suggest_name(wrong, [*names, *ENTRY_KEYS] if owner else names)
         if relatives := self._find_related_classes(owner, wrong, path):
             verb = "has" if len(relatives) == 1 else "have"
@@ -186,29 +182,6 @@ class _FaultFinder:
         parameter_list = f" It accepts {', '.join(names)}." if names else ""
         sentence = f"{key}: `{owner.__name__}` has no parameter `{wrong}`.{suggestion}"
         return _append_if_read(sentence, parameter_list, " docs/reference/configuration.md lists those that it has.")
-
-    def _explain_unknown_option(self, name: str) -> str:
-        """Name the option that is spelt nearly so, or the options whose last part has this name."""
-        path = tuple(name.split("."))
-        if entry := self._find_stack_entry(path[0]):
-            return f"--{name}: no such option. Did you mean `--trainer.callbacks.{'.'.join([entry, *path[1:]])}`?"
-        repaired = repair_path(path, self.config, self.roots)
-        places = find_places_of_name(path[-1], self.config, self.roots)
-        if places and (len(path) == 1 or len(repaired) < len(path)):
-            return f"--{name}: no such option. Did you mean {_render_alternatives(places, '--')}?"
-        parser = make_fit_parser()
-        options = [option.removeprefix("--") for option in parser.options if "." not in option]
-        is_repaired = repaired != path[: len(repaired)]
-        close = _render_path(repaired) if is_repaired else find_closest_name(name, options)
-        advice = _render_suggestion(f"--{close}" if close else parser.find_meant_option(f"--{name}"))
-        return f"--{name}: no such option.{advice or ' `rlcredit fit --help` lists those that there are.'}"
-
-    def _find_stack_entry(self, name: str) -> str | None:
-        """Return the operator of the stack that a name means, if it is none of the options."""
-        trainer = self.config.get("trainer")
-        stack = trainer.get("callbacks") if isinstance(trainer, Mapping) else None
-        names = [name_entry(entry) for entry in stack] if isinstance(stack, list) else []
-        return None if find_closest_name(name, list(self.roots)) else find_closest_name(name, names, 0.75)
 
     def _find_related_classes(self, owner: type | None, name: str, path: KeyPath) -> list[str]:
         """Return the classes that could replace the one on a path and have the missing parameter."""
@@ -325,8 +298,8 @@ def _render_path(path: Sequence[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def _render_alternatives(places: Sequence[KeyPath], prefix: str = "") -> str:
-    return " or ".join(f"`{prefix}{_render_path(place)}`" for place in places)
+def _render_alternatives(places: Sequence[KeyPath]) -> str:
+    return " or ".join(f"`{_render_path(place)}`" for place in places)
 
 
 def _render_suggestion(close: str | None) -> str:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from rlcredit.base.messages import find_closest_name
 from rlcredit.config.config_expansion import find_inner_hints
 from rlcredit.config.reader import ENTRY_KEYS, KeyPath, Roots, read_arguments
 
@@ -32,28 +31,6 @@ def find_places_of_name(name: str, config: Any, roots: Roots) -> list[KeyPath]:
             return places if len(places) <= MAX_PLACES else []
         level = inner
     return []
-
-
-def repair_path(path: KeyPath, config: Any, roots: Roots) -> KeyPath:
-    """Return a path with its misspelt names corrected, up to one that is like none.
-
-    Example:
-        >>> class Sampling:
-        ...     def __init__(self, completions: int) -> None: ...
-        >>> repair_path(("sampler", "completion"), {}, {"sampling": Sampling})
-        ('sampling', 'completions')
-
-    """
-    place: tuple[KeyPath, Any, Any] = ((), config, roots)
-    names: list[str | int] = []
-    for part in path:
-        children = {child[0][-1]: child for child in _list_children(*place)}
-        name = part if part in ENTRY_KEYS else find_closest_name(str(part), [str(key) for key in children])
-        if name is None:
-            break
-        names.append(name)
-        place = children.get(name, place)
-    return tuple(names)
 
 
 def _list_children(path: KeyPath, value: Any, hint: Any) -> list[tuple[KeyPath, Any, Any]]:

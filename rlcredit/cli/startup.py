@@ -10,7 +10,9 @@ from rlcredit.base.exit_status import FINISHED, REFUSED
 from rlcredit.base.messages import print_message
 from rlcredit.cli.commands import COMMAND_TABLE, find_foreign_option, load_parser
 from rlcredit.cli.config_checks import refuse_unusable_groups
+from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import resolve_run_words
+from rlcredit.cli.unknown_options import explain_unknown_option
 from rlcredit.config.arguments import CONFIG_KEYS, find_similar_name
 from rlcredit.config.class_paths import patch_jsonargparse, refuse_misplaced_class
 from rlcredit.config.paths import extend_import_path
@@ -55,6 +57,8 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
         words = resolve_run_words(args)
         extend_import_path(words)
         configuration = read_configuration(words, roots)
+        if not roots and (sentence := explain_unknown_option(words, configuration.values, make_fit_parser())):
+            raise ValueError(sentence)
         if not configuration.values:
             raise ValueError("no configuration is named. Say which one, as `--config configs/tiny.yaml`.")
         if not roots:

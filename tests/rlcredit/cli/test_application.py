@@ -237,26 +237,7 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--trainr.max_steps=3"], "--trainr.max_steps: no such option. Did you mean `--trainer.max_steps`?"),
-        (
-            ["--model.samplng.completions=3"],
-            "--model.samplng.completions: no such option. Did you mean `--model.sampling.completions`?",
-        ),
-        (
-            ["--modle.samplng.completion=3"],
-            "--modle.samplng.completion: no such option. Did you mean `--model.sampling.completions`?",
-        ),
-        (["--model.policy.lor.rank=3"], "--model.policy.lor.rank: no such option. Did you mean `--model.policy.lora.r"),
-        (["--model.lr=1e-4"], "--model.lr: no such option. Did you mean `--model.optimizer.init_args.lr`?"),
-        (["--precision=fp8"], "--precision: no such option. Did you mean `--trainer.precision`?"),
-        (
-            ["--model.temperature=1"],
-            "--model.temperature: no such option. Did you mean `--model.sampling.temperature` or "
-            "`--model.validation.temperature`?",
-        ),
         (["--model.optimizer.lr=fast"], "model.optimizer.init_args.lr: expected a number, got 'fast'."),
-        (["--treads=2"], "--treads: no such option. Did you mean `--threads`?"),
-        (["--nothing.like.it=2"], "--nothing.like.it: no such option."),
         (["--config=nowhere.yaml"], "nowhere.yaml: there is no such file."),
         (
             ["--model.sampling.temprature=1"],

@@ -13,6 +13,7 @@ from rlcredit.cli.run_options import (
     make_validate_parser,
 )
 from rlcredit.cli.source_options import read_class_parameters
+from rlcredit.cli.unknown_options import explain_unknown_option
 
 OWN = {"--out", "--mlflow", "-h", "--help", "--print_config"}
 """What is said in other words to the parser of Lightning, or asked of every parser."""
@@ -56,6 +57,7 @@ def test_the_help_has_the_options_of_the_parser_and_no_others(name, make_parser,
     read = {option for option in parsers[name] - GROUPS if re.fullmatch(r"--?[\w.]*\w", option)}
     read = {option for option in read if not option.endswith(".help")}
     assert {option for option in told - read if not option.startswith(NESTED)} <= OWN
+    assert explain_unknown_option(sorted(read), {}, make_fit_parser()) is None
     left_out = {option for option in read - told if not option.startswith("--checkpoint.")}
     assert left_out <= {"--print_config", "--ckpt_path", "--verbose"}
 

@@ -1,0 +1,139 @@
+"""Options that a configuration cannot have, told without an import, and those that are meant."""
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlcredit.base.messages import find_closest_name
+from rlcredit.cli.run_options import OPTION_SECTIONS
+from rlcredit.cli.source_options import read_class_parameters
+from rlcredit.config.arguments import CONFIG_KEYS, CommandParser, join_alternatives
+from rlcredit.config.module_source import CALLBACKS_PACKAGE
+from rlcredit.config.reader import SWITCH_OPTIONS, name_entry, walk_key_paths
+
+OPTION_SYNONYMS = {
+    "steps": "trainer.max_steps",
+    "batch_size": "data.init_args.prompts_per_step",
+    "learning_rate": "model.optimizer.init_args.lr",
+    "lr": "model.optimizer.init_args.lr",
+    "num_generations": "model.sampling.completions",
+    "max_completion_length": "model.sampling.max_tokens",
+    "seed": "seed_everything",
+}
+"""What other trainers call our options."""
+
+OPEN_SECTIONS = ("data.init_args", "checkpoint")
+"""Sections that have more options than the help tells: those of each task, and of Lightning's ModelCheckpoint."""
+
+CLOSED_SECTIONS = {key for key, _, _ in OPTION_SECTIONS.values()} - {*OPEN_SECTIONS}
+"""Sections all of whose options are in the help."""
+
+UNTOLD_OPTIONS = ("verbose", "weights_only")
+"""Options of Lightning's that no help tells."""
+
+MAX_PLACES = 2
+"""Options of one name that a message lists."""
+
+
+def explain_unknown_option(words: Sequence[str], values: Mapping[str, Any], parser: CommandParser) -> str | None:
+    """Return a sentence on the first option that no configuration has; None where only an import would tell.
+
+    Args:
+        words: Words of the command line.
+        values: Configuration that they make, with the options that do not exist.
+        parser: Parser that describes the options of a configuration.
+
+    """
+    options = [option.removeprefix("--") for option in parser.options]
+    for flag in (word.partition("=")[0] for word in words if word.startswith("--")):
+        name = flag.removeprefix("--").removesuffix("+")
+        if _may_exist(name, options):
+            continue
+        settings = [setting for setting in _list_settings(values) if _may_exist(setting, options)]
+        names = [*options, *settings, *_list_stack_arguments(values)]
+        meant = [f"--{option}" for option in _find_meant_options(name, names, values)]
+        meant = meant or list(filter(None, [None if "." in flag else parser.find_meant_option(flag)]))
+        question = f"Did you mean {join_alternatives([f'`{option}`' for option in meant])}?" if meant else ""
+        return f"{flag}: no such option. {question or f'`{parser.prog} --help` lists those that there are.'}"
+    return None
+
+
+def _may_exist(name: str, options: Sequence[str]) -> bool:
+    """Whether a configuration may have an option; certain up to a class that can be replaced."""
+    parts = name.split(".")
+    if parts[0] not in {
+        *(option.partition(".")[0] for option in options),
+        *CONFIG_KEYS,
+        *SWITCH_OPTIONS,
+        *UNTOLD_OPTIONS,
+    }:
+        return False
+    places = (".".join(parts[:length]) for length in range(len(parts) - 1, 0, -1))
+    section = next((place for place in places if place in CLOSED_SECTIONS), None)
+    if section is None:
+        return True
+    setting = f"{section}.{parts[section.count('.') + 1]}"
+    return any(f"{option}.".startswith(f"{setting}.") for option in options)
+
+
+def _find_meant_options(name: str, names: Sequence[str], values: Mapping[str, Any]) -> Sequence[str]:
+    """Return the options that an unknown one may mean: by a word of other trainers, by its spelling, by its last part.
+
+    Args:
+        name: Name of the unknown option.
+        names: Names of options and settings that there are.
+        values: Configuration, for the names in its stack.
+
+    """
+    first, *rest = name.split(".")
+    heads = list(dict.fromkeys(each.partition(".")[0] for each in names))
+    last = name.rpartition(".")[2]
+    if rest and (repaired := _repair_parts(name.split("."), names)):
+        return [repaired]
+    if last in OPTION_SYNONYMS:
+        return [OPTION_SYNONYMS[last]]
+    if not find_closest_name(first, heads) and (entry := find_closest_name(first, _list_stack_names(values), 0.75)):
+        parts = ["trainer", "callbacks", entry, *rest]
+        return [_repair_parts(parts, names) or ".".join(parts)]
+    places = [each for each in dict.fromkeys(names) if each.rpartition(".")[2] == last]
+    depth = min((each.count(".") for each in places), default=0)
+    nearest = [each for each in places if each.count(".") == depth]
+    return nearest if len(nearest) <= MAX_PLACES else []
+
+
+def _repair_parts(parts: Sequence[str], names: Sequence[str]) -> str | None:
+    """Return the name whose parts are like those of another, one after the other; None if there is none."""
+    prefix = ""
+    for part in parts:
+        endings = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+        if (close := find_closest_name(part, [ending.partition(".")[0] for ending in endings])) is None:
+            return None
+        prefix += f"{close}."
+    return prefix.removesuffix(".")
+
+
+def _list_settings(values: Mapping[str, Any]) -> list[str]:
+    """Return the dotted names of all that a configuration sets, but for what is in lists."""
+    paths = [path for path, value in walk_key_paths(values) if not isinstance(value, dict)]
+    return [".".join(map(str, path)) for path in paths if not any(isinstance(part, int) for part in path)]
+
+
+def _list_stack_arguments(values: Mapping[str, Any]) -> list[str]:
+    """Return the dotted names of the arguments of shipped operators in the stack, from their sources."""
+    package = importlib.util.find_spec(CALLBACKS_PACKAGE)
+    folders = [Path(folder) for folder in (package and package.submodule_search_locations) or ()]
+    files = {file.stem.replace("_", ""): file for folder in folders for file in folder.glob("*/*.py")}
+    pairs = [(name, files[name.lower()]) for name in _list_stack_names(values) if name.lower() in files]
+    return [
+        f"trainer.callbacks.{name}.{parameter.name}"
+        for name, file in pairs
+        if f"class {name}(" in file.read_text(encoding="utf-8")
+        for parameter in read_class_parameters(f"{CALLBACKS_PACKAGE}.{file.parent.name}.{file.stem}", name)
+    ]
+
+
+def _list_stack_names(values: Mapping[str, Any]) -> list[str]:
+    trainer = values.get("trainer")
+    stack = trainer.get("callbacks") if isinstance(trainer, Mapping) else None
+    return [name_entry(entry) for entry in stack] if isinstance(stack, list) else []
