@@ -18,7 +18,6 @@ extensions = [
     "sphinx.ext.napoleon",
     "mathml",
     "root_pages",
-    "quiet_internals",
 ]
 exclude_patterns = ["README.md", "_site"]
 myst_enable_extensions = ["dollarmath"]
@@ -26,6 +25,7 @@ myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 suppress_warnings = ["config.cache", "toc.not_included"]  # pages of the root are linked, not listed
 autosummary_generate = True
+templates_path = ["_site/templates"]
 autodoc_default_options = {
     "members": True,
     "show-inheritance": True,
