@@ -5,12 +5,12 @@ from collections import Counter
 from pathlib import Path
 
 LINE_BUDGETS = {
-    "rlcredit": 227,  # `__init__` and `__main__`
+    "rlcredit": 232,  # `__init__` and `__main__`
     "rlcredit/base": 1142,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1434,  # the stacks in other trainers
     "rlcredit/campaign": 3671,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4154,  # report cards of operators
-    "rlcredit/cli": 3925,  # the command line
+    "rlcredit/cli": 4019,  # the command line
     "rlcredit/config": 2551,  # what people write, read and checked
     "rlcredit/credit": 2992,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
@@ -39,15 +39,15 @@ LINE_BUDGETS = {
     "tests/callbacks": 6194,  # one file for each operator and probe
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34532,  # mirror of `rlcredit`
+    "tests/rlcredit": 34600,  # mirror of `rlcredit`
     "tests/scripts": 451,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
 
-FILE_BUDGET = 563
+FILE_BUDGET = 564
 """Python files of the product: rlcredit, callbacks and scripts."""
 
-WORD_BUDGET = 60800
+WORD_BUDGET = 60799
 """Words of the pages in docs."""
 
 ROOT = Path(__file__).parents[1]

@@ -32,7 +32,7 @@ CLOSED_SECTIONS = {key for key, _, _ in OPTION_SECTIONS.values()} - {*OPEN_SECTI
 UNTOLD_OPTIONS = ("verbose", "weights_only")
 """Options of Lightning's that no help tells."""
 
-MAX_PLACES = 2
+MAX_ALTERNATIVES = 2
 """Options of one name that a message lists."""
 
 
@@ -52,9 +52,10 @@ def explain_unknown_option(words: Sequence[str], values: Mapping[str, Any], pars
             continue
         settings = [setting for setting in _list_settings(values) if _may_exist(setting, options)]
         names = [*options, *settings, *_list_stack_arguments(values)]
-        meant = [f"--{option}" for option in _find_meant_options(name, names, values)]
-        meant = meant or list(filter(None, [None if "." in flag else parser.find_meant_option(flag)]))
-        question = f"Did you mean {join_alternatives([f'`{option}`' for option in meant])}?" if meant else ""
+        alternatives = [f"`--{option}`" for option in _find_meant_options(name, names, values)]
+        if not alternatives and "." not in name and (option := parser.find_meant_option(flag)):
+            alternatives = [f"`{option}`"]
+        question = f"Did you mean {join_alternatives(alternatives)}?" if alternatives else ""
         return f"{flag}: no such option. {question or f'`{parser.prog} --help` lists those that there are.'}"
     return None
 
@@ -86,20 +87,20 @@ def _find_meant_options(name: str, names: Sequence[str], values: Mapping[str, An
         values: Configuration, for the names in its stack.
 
     """
-    first, *rest = name.split(".")
-    heads = list(dict.fromkeys(each.partition(".")[0] for each in names))
-    last = name.rpartition(".")[2]
-    if rest and (repaired := _repair_parts(name.split("."), names)):
-        return [repaired]
-    if last in OPTION_SYNONYMS:
-        return [OPTION_SYNONYMS[last]]
-    if not find_closest_name(first, heads) and (entry := find_closest_name(first, _list_stack_names(values), 0.75)):
-        parts = ["trainer", "callbacks", entry, *rest]
+    head, *inner_parts = name.split(".")
+    tail = name.rpartition(".")[2]
+    heads = [option.partition(".")[0] for option in names]
+    if inner_parts and (close := _repair_parts([head, *inner_parts], names)):
+        return [close]
+    if tail in OPTION_SYNONYMS:
+        return [OPTION_SYNONYMS[tail]]
+    if not find_closest_name(head, heads) and (entry := find_closest_name(head, _list_stack_names(values), 0.75)):
+        parts = ["trainer", "callbacks", entry, *inner_parts]
         return [_repair_parts(parts, names) or ".".join(parts)]
-    places = [each for each in dict.fromkeys(names) if each.rpartition(".")[2] == last]
-    depth = min((each.count(".") for each in places), default=0)
-    nearest = [each for each in places if each.count(".") == depth]
-    return nearest if len(nearest) <= MAX_PLACES else []
+    places = [option for option in dict.fromkeys(names) if option.rpartition(".")[2] == tail]
+    depth = min((option.count(".") for option in places), default=0)
+    nearest = [option for option in places if option.count(".") == depth]
+    return nearest if len(nearest) <= MAX_ALTERNATIVES else []
 
 
 def _repair_parts(parts: Sequence[str], names: Sequence[str]) -> str | None:

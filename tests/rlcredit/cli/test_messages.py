@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rlcredit.cli.application import run_lightning_command
+from rlcredit.cli.startup import read_configuration_or_exit
 
 LONGEST = 200
 
@@ -75,10 +76,16 @@ WRONG_FILES = [
 """The content of a configuration file, the key that its message names, and the value or name in it."""
 
 
+def run_command(words):
+    """Run a command as it is run: its words are read once before the imports."""
+    read_configuration_or_exit(words)
+    run_lightning_command(words)
+
+
 def read_message(capsys, *words):
     """Return what a refused command says."""
     with pytest.raises(SystemExit) as stop:
-        run_lightning_command(["explain", "--config=configs/tiny.yaml", *words])
+        run_command(["explain", "--config=configs/tiny.yaml", *words])
     assert stop.value.code == 2
     return capsys.readouterr().err
 
