@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from rlcredit.base.exit_status import FINISHED, REFUSED
 from rlcredit.pages.tables import Table
 
 SOURCE_ROOT = Path(__file__).parents[1]
@@ -23,6 +24,8 @@ RUN_RLCREDIT = [sys.executable, "-m", "rlcredit"]
 
 TIMED_COMMANDS = {
     "refusal of an option of fit": [*RUN_RLCREDIT, "fit", "--config", "configs/tiny.yaml", "--sed_everything", "1"],
+    "refusal of an option like none": [*RUN_RLCREDIT, "fit", "--config", "configs/tiny.yaml", "--jobs", "1"],
+    "refusal of an option inside": [*RUN_RLCREDIT, "fit", "--config", "configs/tiny.yaml", "--model.lr", "1"],
     "refusal of an option of card": [*RUN_RLCREDIT, "card", "SEPA", "--budgt", "quick"],
     "refusal of an option of campaign": [
         *RUN_RLCREDIT,
@@ -43,13 +46,20 @@ LONG_COMMANDS = ("card", "site")
 """Those that take minutes, and run only if they are named."""
 
 
-def time_command(command: Sequence[str]) -> tuple[float, float]:
-    """Return the processor seconds of a command and its seconds by the clock."""
+def time_command(command: Sequence[str], status: int = FINISHED) -> tuple[float, float]:
+    """Return the processor seconds of a command and its seconds by the clock.
+
+    Raises:
+        SystemExit: it ends otherwise than it should; with what it printed.
+
+    """
     with tempfile.TemporaryDirectory() as folder:
         words = [word.format(folder=folder) for word in command]
         begin, start = os.times(), time.perf_counter()
-        subprocess.run(words, cwd=SOURCE_ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        done = subprocess.run(words, cwd=SOURCE_ROOT, capture_output=True, text=True)
         wall_seconds, end = time.perf_counter() - start, os.times()
+    if done.returncode != status:
+        sys.exit(f"{' '.join(words)} ended with {done.returncode}, not {status}:\n{done.stderr[-2000:]}")
     return end.children_user + end.children_system - begin.children_user - begin.children_system, wall_seconds
 
 
@@ -65,7 +75,8 @@ def main() -> None:
     times = {name: [] for name in names}
     for _ in range(args.rounds):
         for name in names:
-            times[name].append(time_command(TIMED_COMMANDS[name]))
+            status = REFUSED if name.startswith("refusal") else FINISHED
+            times[name].append(time_command(TIMED_COMMANDS[name], status))
     rows = [
         (name, *(f"{statistics.median(kind):.2f} s" for kind in zip(*pairs, strict=True)))
         for name, pairs in times.items()

@@ -32,7 +32,7 @@ LINE_BUDGETS = {
     "rlcredit/training": 3822,  # the training step
     "rlcredit/verification": 6796,  # judges of answers, in processes of their own
     "callbacks": 6353,  # operators and probes
-    "scripts": 2975,  # what developers of rlcredit run
+    "scripts": 2986,  # what developers of rlcredit run
     "tests": 1134,  # fixtures and helpers that several folders share
     "tests/batteries": 3307,  # fuzzers, injected faults, the soak
     "tests/behaviour": 2582,  # whole runs
@@ -40,7 +40,7 @@ LINE_BUDGETS = {
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
     "tests/rlcredit": 34600,  # mirror of `rlcredit`
-    "tests/scripts": 451,  # mirror of `scripts`
+    "tests/scripts": 456,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""
 
