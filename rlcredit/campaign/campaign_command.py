@@ -10,7 +10,7 @@ from rlcredit.base.files import write_atomically
 from rlcredit.base.interrupts import read_signal_number
 from rlcredit.base.messages import print_message
 from rlcredit.campaign.campaign_options import make_campaign_parser
-from rlcredit.campaign.campaign_record import discard_refused_campaign, lock_campaign
+from rlcredit.campaign.campaign_record import CampaignRecord, discard_refused_campaign, lock_campaign
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.campaign.execution import plan_campaign, print_run_commands, run_campaign
 from rlcredit.campaign.launchers.run_launcher import LauncherFactory, load_machine_opener
@@ -48,7 +48,13 @@ def run_campaign_command(args: Sequence[str]) -> int:
 def _render_campaign_plan(
     declaration: CampaignDeclaration, root: Path, settings: str, make_launcher: LauncherFactory, threads: int | None
 ) -> str:
-    """Return the plan of a campaign without starting it."""
+    """Return the plan of a campaign without starting it; one whose declaration has changed is refused.
+
+    Raises:
+        ValueError: with what has changed and the repair.
+
+    """
+    CampaignRecord(root).refuse_changed_declaration(declaration.to_json())
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=root) as temporary:
         file = Path(temporary) / "settings.yaml"

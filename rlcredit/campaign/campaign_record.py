@@ -78,6 +78,16 @@ class CampaignRecord:
         if lacking := declared_entries.keys() - entries.keys():  # all of it, or what an older ledger did not have
             self.write_entries(**json.loads(json.dumps({key: declared_entries[key] for key in lacking})))
 
+    def refuse_changed_declaration(self, plain: Mapping[str, Any]) -> None:
+        """Refuse a declaration that is not the one that was fixed, unless an exploratory one has got more seeds.
+
+        Raises:
+            ValueError: with the differences and the repair.
+
+        """
+        if self.is_fixed and not self.added_seeds(plain):
+            self.fix_declaration({"declaration": plain})
+
     def _explain_reuse(self) -> str:
         """Explain how a campaign of another name reuses the finished runs."""
         root, new = self.path.parent, self.path.parent.with_name("NAME")

@@ -171,8 +171,7 @@ def fix_campaign(
     plain = declaration.to_json()
     shortfall = None if declaration.exploratory else plan_text.explain_seed_shortfall(declaration)
     new_seeds = ledger.added_seeds(plain)
-    if ledger.is_fixed and not new_seeds:
-        ledger.fix_declaration({"declaration": plain})
+    ledger.refuse_changed_declaration(plain)
     write_atomically(file, settings)
     plan = plan_campaign(declaration, root, file, make_launcher, threads, measure=measure and shortfall is None)
     print(plan.text, flush=True, file=output)

@@ -162,23 +162,28 @@ def read_csv_records(path: Path) -> Located:
 def _read_delimited_rows(content: io.TextIOWrapper, path: Path) -> Located:
     delimiter = max(CSV_DELIMITERS, key=content.readline(MAX_READ_BYTES).count)
     content.seek(0)
-    reader = csv.reader(content, delimiter=delimiter, strict=True)
-    try:
-        yield from _read_rows_under_header(reader, path)
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error}).") from None
-
-
-def _read_rows_under_header(reader: Any, path: Path) -> Located:
-    header = [name.strip() for name in next(reader, [])]
+    rows = _number_rows(csv.reader(content, delimiter=delimiter, strict=True), path)
+    header = [name.strip() for name in next(rows, (1, []))[1]]
     if duplicates := [name for name, count in Counter(header).items() if count > 1]:
         raise ValueError(f"{path}, line 1: the column `{duplicates[0]}` occurs twice. Rename or remove one.")
-    for row in reader:
-        location = f"{path}, line {reader.line_num}"
+    for line, row in rows:
+        location = f"{path}, line {line}"
         if row and len(row) != len(header):
             raise ValueError(
                 f"{location}: {len(row)} values under a header of {len(header)}. Put a text that holds a "
-                f'{ {",": "comma", ";": "semicolon"}.get(reader.dialect.delimiter, "tab") } into "quotation marks".'
+                f'{ {",": "comma", ";": "semicolon"}.get(delimiter, "tab") } into "quotation marks".'
             )
         if row:
             yield location, dict(zip(header, row, strict=True))
+
+
+def _number_rows(reader: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield every row of a reader of CSV with the number of its first line."""
+    line = 1
+    try:
+        for row in reader:
+            yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        repair = "Look for a quotation mark that is not closed."
+        raise ValueError(f"{path}, line {line}: not CSV ({error}). {repair}") from None

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from rlcredit.campaign.campaign_command import run_campaign_command
+from rlcredit.campaign.campaign_record import CampaignRecord
 from rlcredit.campaign.declaration import CampaignDeclaration, parse_declaration, read_declaration
 from rlcredit.campaign.run_spec import (
     build_fit_arguments,
@@ -216,6 +217,15 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, change, message):
     assert error.startswith("error: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_plan_of_a_changed_declaration_is_refused_as_the_campaign_is(capsys, tmp_path):
+    path = tmp_path / "campaign.yaml"
+    path.write_text(yaml.safe_dump(SMOKE))
+    CampaignRecord(tmp_path / SMOKE["name"]).fix_declaration({"declaration": read_declaration(path).to_json()})
+    path.write_text(yaml.safe_dump({**SMOKE, "effect": 0.5}))
+    assert run_campaign_command([str(path), "--plan", f"--out={tmp_path}"]) == 2
+    assert "  declaration.effect: was " in capsys.readouterr().err
 
 
 def test_what_is_missing_is_asked_for(tmp_path):

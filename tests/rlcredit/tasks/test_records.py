@@ -219,7 +219,12 @@ def test_equal_answers_to_one_question_are_no_contradiction(tmp_path, one, other
         ),
         ("question,answer\na\n", "q.csv, line 2: 1 values under a header of 2."),
         ("question,answer,answer\na,1,2\n", "q.csv, line 1: the column `answer` occurs twice. Rename or remove one."),
-        ('question,answer\n"a,1\nb,2\n', "q.csv, line 3: not CSV (unexpected end of data)."),
+        (
+            'question,answer\nc,3\n"a,1\nb,2\n',
+            "q.csv, line 3: not CSV (unexpected end of data). Look for a quotation mark that is not closed.",
+        ),
+        ('question,answer\n"a"b,1\n', "q.csv, line 2: not CSV (',' expected after '\"')."),
+        ('question,answer\n"a\nb",1\n"c\nd",1,2\n', "q.csv, line 4: 3 values under a header of 2."),
         (b"question,answer\ncaf\xe9,2\n", "q.csv: not UTF-8 (invalid continuation byte). Save the file as UTF-8."),
         (f"question,answer\n{'a' * 2**21},2\n", "q.csv, line 2: the question is longer than 1,048,576 "),
     ],
