@@ -10,7 +10,7 @@ LINE_BUDGETS = {
     "rlcredit/bridge": 1434,  # the stacks in other trainers
     "rlcredit/campaign": 3686,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4154,  # report cards of operators
-    "rlcredit/cli": 4019,  # the command line
+    "rlcredit/cli": 4021,  # the command line
     "rlcredit/config": 2551,  # what people write, read and checked
     "rlcredit/credit": 2992,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 6194,  # one file for each operator and probe
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34615,  # mirror of `rlcredit`
+    "tests/rlcredit": 34622,  # mirror of `rlcredit`
     "tests/scripts": 456,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""

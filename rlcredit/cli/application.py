@@ -274,6 +274,8 @@ class CreditCLI(OpenCLI):
         self.refuse_memory(trainer)
         if self.subcommand != "validate" and find_learning_rate(self.config[str(self.subcommand)]) == 0:
             rank_zero_only(print_message)(f"warning: {RATE_KEY} is 0, so that the policy stays as it is.")
+        if self.subcommand == "fit" and not any(operator.writes for operator in find_trainer_stack(trainer)):
+            rank_zero_only(print_message)("note: the stack has no operator: credit is the reward (REINFORCE).")
         if self.subcommand != "explain":
             refuse_unloadable_policy(self.model.policy)
             refuse_unreadable_prompts(self.model, self.datamodule)

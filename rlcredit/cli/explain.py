@@ -73,7 +73,7 @@ def describe_stack(stack: Sequence[OperatorContract], group_size: int, has_real_
     width = max([len("REINFORCE"), *map(len, calls)])
     yield f"stack, from top to bottom, for {'real rewards' if has_real_rewards else 'rewards in [0, 1]'}"
     reward_limit = "" if has_real_rewards else ", at most 1"
-    yield f"      {'REINFORCE':<{width}}   rewards -> advantages{reward_limit}   (an empty stack)"
+    yield f"      {'REINFORCE':<{width}}   rewards -> advantages{reward_limit}   (before any operator)"
     limits = bound_advantages(stack, group_size, has_real_rewards)[1:]
     for place, (operator, call, limit) in enumerate(zip(stack, calls, limits, strict=True)):
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"

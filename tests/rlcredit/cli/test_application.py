@@ -72,7 +72,7 @@ def test_explain_prints_the_program(capsys):
     text = explained(capsys, TINY, CONFIGS / "conditions" / "caps" / "maxrl_cap2.yaml")
     assert text.endswith(
         "stack, from top to bottom, for rewards in [0, 1]\n"
-        "      REINFORCE                  rewards -> advantages, at most 1   (an empty stack)\n"
+        "      REINFORCE                  rewards -> advantages, at most 1   (before any operator)\n"
         "   0  MaxRL(eps=1e-06)           correct, judged -> advantages, at most 15   binary rewards only   "
         "arXiv:2602.02710\n"
         "   1  AdvantageClip(limit=2.0)   advantages -> advantages, at most 2\n"
@@ -357,6 +357,13 @@ def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path):
     runs = client.search_runs([client.get_experiment_by_name("tiny").experiment_id])
     assert sorted(run.info.run_name for run in runs) == ["killed_3-seed0", "killed_5-seed0", "whole-seed0"]
     assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+@pytest.mark.parametrize(("stack", "is_told"), [("null", True), ("[EntropyCollapse]", True), ("[GRPO]", False)])
+def test_a_run_without_operators_says_what_its_credit_is(capsys, stack, is_told):
+    words = [f"--trainer.callbacks={stack}", "--trainer.max_steps=1", "--trainer.logger=false"]
+    run_lightning_command(["fit", f"--config={TINY}", *SHORT, *words])
+    assert ("the stack has no operator: credit is the reward (REINFORCE)" in capsys.readouterr().err) == is_told
 
 
 @pytest.mark.slow
