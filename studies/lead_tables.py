@@ -18,7 +18,7 @@ from rlcredit.pages.tables import Table
 from rlcredit.statistics.headroom import Headroom, area_headroom
 from rlcredit.statistics.paired_comparison import NO_MARGIN, conclude_paired_family, paired_test
 from rlcredit.statistics.power import detectable_effect
-from rlcredit.statistics.run_aggregates import learning_curve_area
+from rlcredit.statistics.run_aggregates import largest_fall, learning_curve_area
 from studies.numbers import PASS, Estimate, format_estimate, name_conclusion, read_results
 
 LEVEL = 0.05
@@ -31,20 +31,22 @@ class PairedValues:
     Args:
         ends: Differences of pass@1 at the end of the runs.
         areas: Differences of the area under pass@1.
+        steadiness: Differences of the largest fall, positive where the baseline falls deeper.
         collapsed: Whether a run of either side collapsed.
-        by_area: Whether the campaign declared the area as its measure.
+        measure: Measure that the campaign declared: end, area or steadiness.
 
     """
 
     ends: np.ndarray
     areas: np.ndarray
+    steadiness: np.ndarray
     collapsed: bool
-    by_area: bool
+    measure: str
 
     @property
     def declared(self) -> np.ndarray:
         """Differences of the declared measure."""
-        return self.areas if self.by_area else self.ends
+        return {"end": self.ends, "area": self.areas, "steadiness": self.steadiness}[self.measure]
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class ComparisonLeads:
         row: Row of the report's ``comparisons.csv``.
         end: Lead at the end.
         area: Lead by area.
+        declared: Lead by the declared measure.
         undecidable: Whether no outcome of this comparison could have been better or worse.
 
     """
@@ -70,6 +73,7 @@ class ComparisonLeads:
     row: Mapping[str, str]
     end: Lead
     area: Lead
+    declared: Lead
     undecidable: bool
 
 
@@ -89,6 +93,11 @@ def measure_curve_area(curve: Mapping[int, float]) -> float:
     return float(learning_curve_area(*zip(*sorted(curve.items()), strict=True)))
 
 
+def measure_fall(curve: Mapping[int, float]) -> float:
+    """Return the largest fall of a curve below its highest point before."""
+    return largest_fall([curve[place] for place in sorted(curve)])
+
+
 def pair_campaign_values(study: str) -> list[PairedValues]:
     """Return the paired differences of every comparison of a campaign, in the order of its report."""
     curves = read_curves(study)
@@ -98,9 +107,10 @@ def pair_campaign_values(study: str) -> list[PairedValues]:
         pairs = [(condition[seed], baseline[seed]) for seed in sorted(condition)]
         ends = np.array([one[max(one)] - base[max(base)] for one, base in pairs]).round(12)
         areas = np.array([measure_curve_area(one) - measure_curve_area(base) for one, base in pairs]).round(12)
+        falls = np.array([measure_fall(base) - measure_fall(one) for one, base in pairs]).round(12)
         collapsed = int(row["collapsed"]) + int(row["baseline_collapsed"]) > 0
-        by_area = not np.isclose(ends.mean(), float(row["difference"]), atol=1e-9)
-        values.append(PairedValues(ends, areas, collapsed, by_area))
+        is_end = np.isclose(ends.mean(), float(row["difference"]), atol=1e-9)  # older rows do not say
+        values.append(PairedValues(ends, areas, falls, collapsed, row.get("measure") or ("end" if is_end else "area")))
     return values
 
 
@@ -145,13 +155,13 @@ def compare_campaign(study: str) -> list[ComparisonLeads]:
     """Return what a campaign says of each of its comparisons, by end and by area."""
     rows, values = read_results(f"{study}/comparisons"), pair_campaign_values(study)
     collapsed = [pair.collapsed for pair in values]
-    ends = measure_leads([pair.ends for pair in values], collapsed)
-    areas = measure_leads([pair.areas for pair in values], collapsed)
+    differences = ([getattr(pair, name) for pair in values] for name in ("ends", "areas", "declared"))
+    leads = [measure_leads(each, collapsed) for each in differences]
     tests = [paired_test(pair.declared, NO_MARGIN, pair.collapsed) for pair in values]
     words = [conclusion.words for conclusion in conclude_paired_family(tests, NO_MARGIN) if conclusion]
     return [
-        ComparisonLeads(row, end, area, said.startswith("could not decide"))
-        for row, end, area, said in zip(rows, ends, areas, words, strict=True)
+        ComparisonLeads(row, *measured, said.startswith("could not decide"))
+        for row, *measured, said in zip(rows, *leads, words, strict=True)
     ]
 
 
@@ -185,7 +195,7 @@ def render_lead_table(study: str, digits: int = 1) -> str:
     """
     solved = {row["condition"]: float(row["pass_at_1"]) for row in read_results(f"{study}/conditions")}
     comparisons = compare_campaign(study)
-    declared = "area" if pair_campaign_values(study)[0].by_area else "end"
+    declared = pair_campaign_values(study)[0].measure
     heads = (
         *("condition", "pass@1", "against", "lead at the end", "p", "lead by area", "p"),
         f"verdict ({declared})",

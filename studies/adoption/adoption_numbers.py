@@ -110,10 +110,11 @@ def read_control_leads() -> dict[str, Estimate]:
 
 
 def read_leads(campaign: str) -> dict[str, dict[str, Any]]:
-    """Return the leads of every arm of a campaign over its baseline, in points, and its collapsed runs, by arm."""
+    """Return the leads of every arm of a campaign over its baseline, declared ones too, in points, and its costs."""
     return {
         row["condition"]: {
             **{measure: parse_lead(row, measure) for measure in ("area", "end")},
+            "declared": parse_comparison(row),
             "collapsed": int(row["collapsed"]),
             "trained": float(row["backward_ratio"]),
         }
@@ -165,6 +166,7 @@ def collect_numbers() -> dict[str, Any]:
         "candidates": tabulate_candidates(read_results("candidates/leaderboard")),
         "control_leads": read_control_leads(),
         "sparse": read_leads("sparse_hinted"),
+        "falls": read_leads("falls_long_chains"),
         "shapes": read_shapes(),
         "start": curves["reused"][0],
         "first_marks": {name: list(curve.values())[1] for name, curve in curves.items()},

@@ -11,6 +11,7 @@ from rlcredit.pages.tables import Table
 from rlcredit.statistics.collapse import clopper_pearson_limit
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.t_test import paired_t_test
+from studies.adoption.declare_adoption import COMPARISONS
 from studies.critics.declare_rounds import (
     FLAT,
     STOPPED,
@@ -36,6 +37,7 @@ from studies.numbers import (
     Estimate,
     count_collapses,
     format_estimate,
+    has_results,
     measure_run_areas,
     name_conclusion,
     parse_comparison,
@@ -69,8 +71,12 @@ GUARDED = (
     ("equal_tokens_28_prompts", "calibrated"),
     ("hard_questions", "calibrated_reused"),
     ("smollm2_critic", "calibrated"),
+    ("sparse_hinted", "critic"),
 )
 """Declared comparisons of the guarded critic beside those on the five policies."""
+
+UNPAIRED = [f"falls_{policy}" for policy in COMPARISONS["falls"].policies]
+"""Declared campaigns in which the guarded critic is the baseline of its own variant."""
 
 CRITIC = "calibrated"
 STUDY = "equal_tokens"
@@ -267,12 +273,16 @@ def average_last_counts(campaign: str, count: str) -> dict[str, float]:
 
 
 def collect_all_collapses() -> dict[str, Any]:
-    """Return how many runs of the guarded critic collapsed in all declared comparisons, and of its baselines."""
+    """Return how many runs of the guarded critic collapsed in all finished campaigns, and of its baselines."""
     counts = np.zeros((2, 2), dtype=int)
     for campaign, condition in (*((name_campaign(policy), CRITIC) for policy in POLICIES), *GUARDED):
         (row,) = [row for row in read_results(f"{campaign}/comparisons") if row["condition"] == condition]
         pairs = int(row["pairs"])
         counts += [[int(row["collapsed"]), pairs], [int(row["baseline_collapsed"]), pairs]]
+    unpaired = [campaign for campaign in UNPAIRED if has_results(f"{campaign}/conditions")]
+    for campaign in unpaired:
+        (row,) = [row for row in read_results(f"{campaign}/conditions") if row["condition"] == "critic"]
+        counts[0] += [int(row["collapsed"]), int(row["runs"])]
     (fallen, runs), (baseline_fallen, baseline_runs) = counts.tolist()
     require_claim(
         (fallen, baseline_fallen) == (4, 0), "four runs of the guarded critic collapse, none of its baselines"
@@ -281,6 +291,7 @@ def collect_all_collapses() -> dict[str, Any]:
     return {
         "fallen": fallen,
         "runs": runs,
+        "further_campaigns": len(GUARDED) + len(unpaired),
         "baseline_runs": baseline_runs,
         "p": float(p),
         "limit": clopper_pearson_limit(fallen, runs),

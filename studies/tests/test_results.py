@@ -51,6 +51,16 @@ def area(curve):
     return np.trapezoid(list(curve.values()), list(curve)) / max(curve)
 
 
+def steadiness(curve):
+    """Return one less the largest fall between two evaluations, a later and any earlier one."""
+    values = [curve[place] for place in sorted(curve)]
+    return 1 - max(earlier - later for place, later in enumerate(values) for earlier in values[: place + 1])
+
+
+SUMMARIES = {"end": end, "area": area, "steadiness": steadiness}
+"""Of a curve, by the name a campaign declares."""
+
+
 def paired_t(differences):
     """Return t, p, and the ends of the interval; where all pairs are alike there is no noise, and nothing to test."""
     if not differences.any():
@@ -129,7 +139,7 @@ def test_every_declared_comparison_is_there(folder):
 def test_comparisons_follow_from_the_values_of_the_runs(folder):
     declaration, runs = declared(folder), curves(folder)
     seeds, rows = declaration["seeds"], read_csv_rows(folder / "comparisons.csv")
-    summary = area if declaration.get("summary") == "area" else end
+    summary = SUMMARIES[declaration.get("summary", "end")]
     lengths = {max(curve) for runs_of in runs.values() for curve in runs_of.values()}
     assert lengths == {read_run_length(declaration)}
     assert [bool(row["p_holm"]) for row in rows] == [int(row["pairs"]) == len(seeds) for row in rows]
@@ -180,7 +190,7 @@ def test_a_table_has_the_verdicts_of_the_report_and_both_measures(folder):
     rows, summary = read_csv_rows(folder / "comparisons.csv"), declared(folder).get("summary", "end")
     for row, comparison in zip(rows, compare_campaign(folder.name), strict=True):
         assert name_verdict(comparison) in (row["verdict"].partition(":")[0], "undecidable")
-        lead = comparison.area if summary == "area" else comparison.end
+        lead = comparison.declared
         assert lead.estimate.mean == pytest.approx(100 * float(row["difference"]), abs=1e-9)
         assert (lead.estimate.low, lead.estimate.high) == pytest.approx([100 * end for end in ends(row)], rel=1e-6)
         assert lead.p == pytest.approx(float(row["p_holm"]), abs=DRAWN if int(row["pairs"]) > ENUMERATED else 1e-6)
