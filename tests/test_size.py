@@ -8,10 +8,10 @@ LINE_BUDGETS = {
     "rlcredit": 232,  # `__init__` and `__main__`
     "rlcredit/base": 1142,  # files, exit statuses, messages, the style of pictures
     "rlcredit/bridge": 1434,  # the stacks in other trainers
-    "rlcredit/campaign": 3686,  # declared sets of runs, started and resumed
+    "rlcredit/campaign": 3690,  # declared sets of runs, started and resumed
     "rlcredit/cards": 4154,  # report cards of operators
-    "rlcredit/cli": 4021,  # the command line
-    "rlcredit/config": 2551,  # what people write, read and checked
+    "rlcredit/cli": 4048,  # the command line
+    "rlcredit/config": 2552,  # what people write, read and checked
     "rlcredit/credit": 2992,  # the rollout, the operator, the checks of a stack
     "rlcredit/decoding": 2786,  # engines that answer prompts
     "rlcredit/episodes": 1369,  # environments that answer a policy turn by turn
@@ -24,7 +24,7 @@ LINE_BUDGETS = {
     "rlcredit/policy": 3011,  # the language model and its adapter
     "rlcredit/preflight": 1496,  # checks before weights are read
     "rlcredit/record": 1440,  # the record of a run, and MLflow
-    "rlcredit/report": 2161,  # reports of campaigns
+    "rlcredit/report": 2163,  # reports of campaigns
     "rlcredit/run_folder": 452,  # the folder of a run
     "rlcredit/statistics": 1573,  # statistics on plain numbers
     "rlcredit/supervision": 872,  # what watches a run
@@ -39,7 +39,7 @@ LINE_BUDGETS = {
     "tests/callbacks": 6194,  # one file for each operator and probe
     "tests/contracts": 3273,  # what holds for all operators, names, pages
     "tests/docs": 495,  # commands and sentences of the pages
-    "tests/rlcredit": 34622,  # mirror of `rlcredit`
+    "tests/rlcredit": 34661,  # mirror of `rlcredit`
     "tests/scripts": 456,  # mirror of `scripts`
 }
 """Lines of Python in every room, set by ``python tests/test_size.py``; a commit that raises one says why."""

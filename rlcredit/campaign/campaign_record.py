@@ -69,6 +69,11 @@ class CampaignRecord:
             can_reuse_runs = (
                 set(entries) == {"declaration"} and {_declaration_key(line) for line in differences} <= _FREE_KEYS
             )
+            if not self.content["cells"]:
+                raise ValueError(
+                    f"the declaration of campaign {name} has changed since it was fixed, with no run in the ledger:\n"
+                    f"  {lines}\nUndo the change, or remove {self.path} to fix it as it is now."
+                )
             raise ValueError(
                 f"the declaration of campaign {name} has changed after {len(self.content['cells'])} of its runs "
                 "have begun:\n"

@@ -405,9 +405,8 @@ class CampaignDeclaration:
             content = {**content, "steps": None}
         required_names = [name for name, field in fields.items() if field.default is field.default_factory]
         if missing := [name for name in required_names if name not in content]:
-            raise ValueError(
-                f"{', '.join(missing)}: missing from the declaration. They must be fixed before the first run."
-            )
+            pronoun = "it" if len(missing) == 1 else "them"
+            raise ValueError(f"{', '.join(missing)}: missing from the declaration. Fix {pronoun} before the first run.")
         try:
             return cls(**content)
         except ValidationError as error:

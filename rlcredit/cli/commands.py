@@ -153,7 +153,7 @@ def find_foreign_option(name: str, words: Sequence[str]) -> str | None:
     own_keys = CONFIG_KEYS if command.is_configured or not command.runs else ()
     for option in (word.partition("=")[0] for word in words if word.startswith("--")):
         key = option[2:]
-        is_own = option in parser.options or key in own_keys or parser.find_meant_option(option)
+        is_own = option in parser.options or key in own_keys
         is_part = "." in key or any(name.endswith(f".{key}") for name in parser.options)
         if is_own or is_part or (parser.places and option in FILE_OPTIONS.values()):
             continue  # known, or refused with a better repair

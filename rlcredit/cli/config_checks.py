@@ -32,12 +32,12 @@ def refuse_unusable_groups(values: Mapping[str, Any]) -> None:
         raise ValueError(f"seed_everything: expected a number, got {value}. With one, the run can be repeated.")
     _refuse_table_as_task(values.get("data"))
     for key in _SETTING_GROUPS:
-        if not isinstance(values.get(key, {}), (dict, str)):
-            if values[key] is None:
-                raise ValueError(f"{key}: is empty. Indent what belongs to it, or remove it.")
-            raise ValueError(
-                f"{key}: expected a mapping of settings, got {_describe_value(values[key])}. {_REPAIRS[key]}"
-            )
+        value = values.get(key, {})
+        if value is None:
+            raise ValueError(f"{key}: is empty. Indent what belongs to it, or remove it.")
+        is_file_or_call = isinstance(value, str) and (Path(value).suffix in (".yaml", ".yml") or "(" in value)
+        if not (isinstance(value, dict) or is_file_or_call):
+            raise ValueError(f"{key}: expected a mapping of settings, got {_describe_value(value)}. {_REPAIRS[key]}")
     if isinstance(trainer := values.get("trainer"), dict):
         refuse_unfit_precision(trainer.get("precision"))
     if "replace" in values:
@@ -46,9 +46,10 @@ def refuse_unusable_groups(values: Mapping[str, Any]) -> None:
 
 _REPAIRS = {
     "trainer": "Write trainer: {max_steps: 100}.",
-    "model": "Write model: {loss: GSPO}.",
+    "model": "Write model: {loss: GSPO}; a policy is named by --model.policy.path.",
     "checkpoint": "A run always keeps checkpoints; checkpoint: {every_n_train_steps: 20} says how often.",
-    "completions": "A run always keeps completions; completions: {rows: 4} says how many.",
+    "completions": "A run always keeps completions; completions: {rows: 4} says how many. "
+    "Answers to a question: --model.sampling.completions.",
 }
 
 

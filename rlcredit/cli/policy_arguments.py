@@ -138,7 +138,7 @@ def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
     """Return a checkpoint and its run's folder; for a run, its newest intact checkpoint."""
     if not path.is_dir():
         if not path.is_file():
-            raise ValueError(f"--ckpt_path: there is no {path}.{suggest_path(path)}")
+            raise ValueError(f"--ckpt_path: there is no file or folder {path}.{suggest_path(path)}")
         return path, RunFolder(path.absolute().parent.parent)
     run = RunFolder(path)
     folders = (run.checkpoints, path)

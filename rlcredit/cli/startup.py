@@ -10,9 +10,8 @@ from rlcredit.base.exit_status import FINISHED, REFUSED
 from rlcredit.base.messages import print_message
 from rlcredit.cli.commands import COMMAND_TABLE, find_foreign_option, load_parser
 from rlcredit.cli.config_checks import refuse_unusable_groups
-from rlcredit.cli.run_options import make_fit_parser
 from rlcredit.cli.run_words import resolve_run_words
-from rlcredit.cli.unknown_options import explain_unknown_option
+from rlcredit.cli.unknown_options import explain_unknown_option, find_synonym
 from rlcredit.config.arguments import CONFIG_KEYS, find_similar_name
 from rlcredit.config.class_paths import patch_jsonargparse, refuse_misplaced_class
 from rlcredit.config.paths import extend_import_path
@@ -57,13 +56,12 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
         words = resolve_run_words(args)
         extend_import_path(words)
         configuration = read_configuration(words, roots)
-        if not roots and (sentence := explain_unknown_option(words, configuration.values, make_fit_parser())):
+        if not roots and (sentence := _explain_unknown_option(words, configuration)):
             raise ValueError(sentence)
         if not configuration.values:
             raise ValueError("no configuration is named. Say which one, as `--config configs/tiny.yaml`.")
-        if not roots:
-            for flag, place in configuration.lost_flags.items():
-                print_message(f"warning: {flag} has no effect: {place} sets it again. Put `{flag}` behind that file.")
+        for flag, place in configuration.lost_flags.items() if roots else ():
+            print_message(f"warning: {flag} has no effect: {place} sets it again. Put `{flag}` behind that file.")
         refuse_unusable_groups(configuration.values)
         for key in roots:
             refuse_misplaced_class(configuration.values.get(key), roots[key], key)
@@ -73,6 +71,11 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
         sys.exit(REFUSED)
 
 
+def _explain_unknown_option(words: Sequence[str], configuration: Configuration) -> str | None:
+    command = configuration.command if configuration.command in COMMAND_TABLE else "fit"
+    return explain_unknown_option(words, configuration.values, load_parser(command))
+
+
 def _refuse_unknown_options(words: Sequence[str]) -> None:
     """Refuse flags that are spelt nearly as an option, or that other commands have.
 
@@ -80,10 +83,11 @@ def _refuse_unknown_options(words: Sequence[str]) -> None:
     """
     if not words or words[0] not in COMMAND_TABLE:
         return
-    names = [*load_parser(words[0]).options, *(f"--{key}" for key in CONFIG_KEYS)]
+    options = [*load_parser(words[0]).options, *(f"--{key}" for key in CONFIG_KEYS)]
+    names = [option for option in options if "." not in option]
     for flag in (word.partition("=")[0] for word in words):
         is_known = flag[:2] != "--" or "." in flag or flag in names
-        if not is_known and (close := find_similar_name(flag, names)):
+        if not is_known and (close := find_synonym(flag) or find_similar_name(flag, names)):
             raise ValueError(f"{flag}: no such option. Did you mean `{close}`?")
     if sentence := find_foreign_option(words[0], words[1:]):
         raise ValueError(sentence)

@@ -18,7 +18,16 @@ OPTION_SYNONYMS = {
     "learning_rate": "model.optimizer.init_args.lr",
     "lr": "model.optimizer.init_args.lr",
     "num_generations": "model.sampling.completions",
+    "group_size": "model.sampling.completions",
     "max_completion_length": "model.sampling.max_tokens",
+    "per_device_train_batch_size": "data.init_args.prompts_per_step",
+    "epochs": "trainer.max_steps",
+    "gpus": "trainer.devices",
+    "resume": "ckpt_path",
+    "resume_from_checkpoint": "ckpt_path",
+    "lora_r": "model.policy.lora.rank",
+    "r": "model.policy.lora.rank",
+    "k": "model.pass_k",
     "seed": "seed_everything",
 }
 """What other trainers call our options."""
@@ -52,12 +61,25 @@ def explain_unknown_option(words: Sequence[str], values: Mapping[str, Any], pars
             continue
         settings = [setting for setting in _list_settings(values) if _may_exist(setting, options)]
         names = [*options, *settings, *_list_stack_arguments(values)]
-        alternatives = [f"`--{option}`" for option in _find_meant_options(name, names, values)]
-        if not alternatives and "." not in name and (option := parser.find_meant_option(flag)):
+        alternatives = [f"`--{option}`" for option in _find_meant_options(name.replace("-", "_"), names, values)]
+        option = parser.find_meant_option(flag.replace("-", "_").replace("__", "--", 1))
+        if not alternatives and option and "." not in f"{name}{option}":
             alternatives = [f"`{option}`"]
         question = f"Did you mean {join_alternatives(alternatives)}?" if alternatives else ""
         return f"{flag}: no such option. {question or f'`{parser.prog} --help` lists those that there are.'}"
     return None
+
+
+def find_synonym(flag: str) -> str | None:
+    """Return the option that other trainers call by a flag.
+
+    Example:
+        >>> find_synonym("--learning-rate"), find_synonym("--trainer.epochs"), find_synonym("--max_steps")
+        ('--model.optimizer.init_args.lr', '--trainer.max_steps', None)
+
+    """
+    name = OPTION_SYNONYMS.get(flag.removeprefix("--").rpartition(".")[2].replace("-", "_"))
+    return f"--{name}" if name else None
 
 
 def _may_exist(name: str, options: Sequence[str]) -> bool:
@@ -90,10 +112,10 @@ def _find_meant_options(name: str, names: Sequence[str], values: Mapping[str, An
     head, *inner_parts = name.split(".")
     tail = name.rpartition(".")[2]
     heads = [option.partition(".")[0] for option in names]
-    if inner_parts and (close := _repair_parts([head, *inner_parts], names)):
-        return [close]
     if tail in OPTION_SYNONYMS:
         return [OPTION_SYNONYMS[tail]]
+    if inner_parts and (close := _repair_parts([head, *inner_parts], names)):
+        return [close]
     if not find_closest_name(head, heads) and (entry := find_closest_name(head, _list_stack_names(values), 0.75)):
         parts = ["trainer", "callbacks", entry, *inner_parts]
         return [_repair_parts(parts, names) or ".".join(parts)]

@@ -404,8 +404,9 @@ def _find_entry(entries: Sequence[Any], name: str, place: KeyPath) -> int:
         return names.index(name)
     if name in names:
         raise ValueError(f"{key}: {names.count(name)} entries are `{name}`. Change the one you mean in a file.")
-    advice = suggest_name(name, names) or f" It has {', '.join(dict.fromkeys(names))}."
-    raise ValueError(f"{key}: no entry is `{name}`.{advice}")
+    advice = suggest_name(name, names, 0.8)  # GTPO is no slip for GRPO
+    addition = f" It has {', '.join(dict.fromkeys(names))}. To add one, say --{key}+='{name}(...)'."
+    raise ValueError(f"{key}: no entry is `{name}`.{advice or addition}")
 
 
 def name_entry(entry: Any) -> str:

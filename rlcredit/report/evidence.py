@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlcredit.base.files import file_sha256
+from rlcredit.base.files import file_sha256, suggest_path
 from rlcredit.campaign.campaign_record import CampaignRecord, is_campaign_running
 from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget
 from rlcredit.campaign.evaluation_marks import locate_evaluations
@@ -150,6 +150,8 @@ def read_campaign_evidence(root: Path) -> CampaignEvidence:
         ValueError: there is no campaign in it.
 
     """
+    if not root.is_dir():
+        raise ValueError(f"there is no folder {root}.{suggest_path(root)}")
     ledger = CampaignRecord(root)
     if not ledger.is_fixed:
         raise ValueError(f"{root} holds no campaign: there is no declaration in {ledger.path}.")

@@ -26,6 +26,7 @@ def test_what_is_noted_is_on_the_disk(tmp_path):
 def test_a_changed_declaration_is_refused_with_what_has_changed(tmp_path):
     CampaignRecord(tmp_path).fix_declaration(FIXED)
     CampaignRecord(tmp_path).fix_declaration(FIXED)
+    CampaignRecord(tmp_path).update_run(RunSpec("grpo", 0, tmp_path), state="running")
     changed = json.loads(json.dumps(FIXED))
     changed["declaration"]["effect"] = 0.5
     changed["configs"]["grpo"]["model"]["lr"] = 0.2  # an overlay was edited, the campaign file was not
@@ -72,6 +73,9 @@ def test_an_exploratory_campaign_takes_more_seeds_and_nothing_else(tmp_path):
 def test_a_confirmatory_campaign_says_how_its_runs_are_used_again(tmp_path):
     ledger = CampaignRecord(tmp_path / "x")
     ledger.fix_declaration({"declaration": declared(exploratory=False)})
+    with pytest.raises(ValueError, match=r"remove .*ledger\.json to fix it as it is now"):
+        ledger.fix_declaration({"declaration": declared(exploratory=False, seeds=[5])})
+    ledger.update_run(RunSpec("grpo", 0, tmp_path), state="running")
     more = declared(exploratory=False, seeds=[0, 1, 2])
     assert ledger.added_seeds(more) == []
     with pytest.raises(ValueError, match=r"seeds\[2\]: was nothing, is now 2") as refused:

@@ -232,7 +232,7 @@ def test_what_is_missing_is_asked_for(tmp_path):
     path = tmp_path / "campaign.yaml"
     path.write_text(yaml.safe_dump({key: value for key, value in SMOKE.items() if key not in ("effect", "seeds")}))
     with pytest.raises(
-        ValueError, match=r"seeds, effect: missing from the declaration\. They must be fixed before the first run"
+        ValueError, match=r"seeds, effect: missing from the declaration\. Fix them before the first run"
     ):
         read_declaration(path)
 

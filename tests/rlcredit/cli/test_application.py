@@ -359,6 +359,16 @@ def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path):
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
+@pytest.mark.parametrize(
+    ("file", "is_told"), [("trainer: {callbacks: [GRPO]}", False), ("trainer: {max_steps: 5}", True)]
+)
+def test_a_flag_is_lost_where_a_later_file_sets_the_same_and_nowhere_else(capsys, tmp_path, file, is_told):
+    (tmp_path / "later.yaml").write_text(file)
+    run_lightning_command(["explain", f"--config={TINY}", "--trainer.max_steps=3", "--config=later.yaml"])
+    said = "warning: --trainer.max_steps has no effect: later.yaml:1 sets it again."
+    assert capsys.readouterr().err.startswith(said) == is_told
+
+
 @pytest.mark.parametrize(("stack", "is_told"), [("null", True), ("[EntropyCollapse]", True), ("[GRPO]", False)])
 def test_a_run_without_operators_says_what_its_credit_is(capsys, stack, is_told):
     words = [f"--trainer.callbacks={stack}", "--trainer.max_steps=1", "--trainer.logger=false"]

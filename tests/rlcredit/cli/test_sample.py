@@ -76,7 +76,7 @@ def test_a_configuration_may_be_changed_on_the_command_line(tmp_path, capsys):
     ("args", "message"),
     [
         ((), "no policy is named. Give --ckpt_path, --adapter, --model or --config."),
-        (("--ckpt_path=nowhere",), "--ckpt_path: there is no nowhere."),
+        (("--ckpt_path=nowhere",), "--ckpt_path: there is no file or folder nowhere."),
         (("--ckpt_path=.",), "--ckpt_path: . holds no intact checkpoint and no adapter."),
         (("--adapter=nowhere",), "nowhere: not an adapter folder"),
         (("--model=nowhere/at_all",), "model.policy.path: 'nowhere/at_all' is not `tiny`, no folder"),

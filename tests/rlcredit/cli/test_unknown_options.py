@@ -22,6 +22,12 @@ STACK = ["--config=configs/tiny.yaml", "--config=configs/conditions/sepa_paper/c
         ("--model.lr", "--model.optimizer.init_args.lr"),
         ("--lr", "--model.optimizer.init_args.lr"),
         ("--steps", "--trainer.max_steps"),
+        ("--max-steps", "--trainer.max_steps"),
+        ("--max-tokens", "--model.sampling.max_tokens` or `--model.validation.max_tokens"),
+        ("--batch_size", "--data.init_args.prompts_per_step"),
+        ("--num-generations", "--model.sampling.completions"),
+        ("--trainer.epochs", "--trainer.max_steps"),
+        ("--model.policy.lora.r", "--model.policy.lora.rank"),
         ("--precision", "--trainer.precision"),
         ("--treads", "--threads"),
         ("--GTPO.beta", "--trainer.callbacks.GTPO.beta"),
@@ -43,7 +49,19 @@ def test_an_option_that_does_not_exist_is_answered_by_the_one_that_is_meant(flag
 def test_one_that_resembles_nothing_is_answered_by_where_all_are_listed(flag, command, capsys):
     with pytest.raises(SystemExit):
         read_configuration_or_exit([command, *STACK, flag, "3"])
-    assert f"{flag}: no such option. `rlcredit fit --help` lists those that there are.\n" in capsys.readouterr().err
+    assert (
+        f"{flag}: no such option. `rlcredit {command} --help` lists those that there are.\n" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "option"),
+    [("--model=Qwen/Qwen3-0.6B", "--model.policy.path"), ("--completions=8", "--model.sampling.completions")],
+)
+def test_a_value_in_place_of_a_group_is_answered_by_the_option_that_takes_it(word, option, capsys):
+    with pytest.raises(SystemExit):
+        read_configuration_or_exit(["fit", *STACK, word])
+    assert option in capsys.readouterr().err
 
 
 def test_two_unknown_options_are_not_suggested_for_each_other():

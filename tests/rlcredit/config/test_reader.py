@@ -99,7 +99,11 @@ def test_later_words_win(words, values):
     ("flag", "message"),
     [
         ("--trainer.callbacks.GTP.beta=1", "trainer.callbacks: no entry is `GTP`. Did you mean `GTPO`?"),
-        ("--trainer.callbacks.SEPA.beta=1", "trainer.callbacks: no entry is `SEPA`. It has GRPO, GTPO."),
+        (
+            "--trainer.callbacks.SEPA.beta=1",
+            "trainer.callbacks: no entry is `SEPA`. It has GRPO, GTPO. "
+            "To add one, say --trainer.callbacks+='SEPA(...)'.",
+        ),
         (
             "--trainer.callbacks.GTPO.beta=1",
             "trainer.callbacks: 2 entries are `GTPO`. Change the one you mean in a file.",
@@ -183,6 +187,9 @@ def test_a_saved_setting_whose_place_another_took_is_passed_over_at_its_default_
         (["--condition=theirs", "--config={condition: theirs}"], {}),
         (["--config={condition: theirs}", "--condition=mine"], {}),
         (["--trainer.max_steps=3", "--trainer.max_steps=4"], {}),
+        (["--trainer.max_steps=3", "--config={trainer: {callbacks: [GRPO]}}"], {}),
+        (["--model.policy.lora.rank=3", "--config={model: {policy: {lora: {alpha: 8}}}}"], {}),
+        (["--trainer.max_steps=3", "--config={trainer: {max_steps: 4}}"], {"--trainer.max_steps": "--config"}),
         (["--data=GSM8K", "--config={data: {class_path: ReasoningGym}}"], {"--data": "--config"}),
         (
             ["--data.config.a=1", "--config={data: {class_path: ReasoningGym, init_args: {config: {b: 2}}}}"],
