@@ -1,5 +1,6 @@
 """The commands of rlcredit in the order of a study, and the help that lists them."""
 
+import functools
 import importlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -131,8 +132,9 @@ def render_help() -> str:
     return "\n".join(lines)
 
 
+@functools.cache
 def load_parser(name: str) -> CommandParser:
-    """Return the parser of a command; nothing of the stack is imported."""
+    """Return the parser of a command, which is made once; nothing of the stack is imported."""
     module, function = COMMAND_TABLE[name].options.split(":")
     return getattr(importlib.import_module(module), function)()
 

@@ -298,8 +298,8 @@ def _render_path(path: Sequence[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def _render_alternatives(places: Sequence[KeyPath]) -> str:
-    return " or ".join(f"`{_render_path(place)}`" for place in places)
+def _render_alternatives(paths: Sequence[KeyPath]) -> str:
+    return " or ".join(f"`{_render_path(path)}`" for path in paths)
 
 
 def _render_suggestion(close: str | None) -> str:

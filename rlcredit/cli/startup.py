@@ -56,12 +56,16 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
         words = resolve_run_words(args)
         extend_import_path(words)
         configuration = read_configuration(words, roots)
-        if not roots and (sentence := _explain_unknown_option(words, configuration)):
+        if (
+            not roots
+            and configuration.command in COMMAND_TABLE
+            and (sentence := explain_unknown_option(words, configuration.values, load_parser(configuration.command)))
+        ):
             raise ValueError(sentence)
         if not configuration.values:
             raise ValueError("no configuration is named. Say which one, as `--config configs/tiny.yaml`.")
-        for flag, place in configuration.lost_flags.items() if roots else ():
-            print_message(f"warning: {flag} has no effect: {place} sets it again. Put `{flag}` behind that file.")
+        for flag, origin in configuration.lost_flags.items() if roots else ():
+            print_message(f"warning: {flag} has no effect: {origin} sets it again. Put `{flag}` behind that file.")
         refuse_unusable_groups(configuration.values)
         for key in roots:
             refuse_misplaced_class(configuration.values.get(key), roots[key], key)
@@ -69,11 +73,6 @@ def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyT
     except ValueError as error:
         print(f"error: {configuration.locate(str(error))}", file=sys.stderr)
         sys.exit(REFUSED)
-
-
-def _explain_unknown_option(words: Sequence[str], configuration: Configuration) -> str | None:
-    command = configuration.command if configuration.command in COMMAND_TABLE else "fit"
-    return explain_unknown_option(words, configuration.values, load_parser(command))
 
 
 def _refuse_unknown_options(words: Sequence[str]) -> None:

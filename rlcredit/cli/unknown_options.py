@@ -61,11 +61,12 @@ def explain_unknown_option(words: Sequence[str], values: Mapping[str, Any], pars
             continue
         settings = [setting for setting in _list_settings(values) if _may_exist(setting, options)]
         names = [*options, *settings, *_list_stack_arguments(values)]
-        alternatives = [f"`--{option}`" for option in _find_meant_options(name.replace("-", "_"), names, values)]
-        option = parser.find_meant_option(flag.replace("-", "_").replace("__", "--", 1))
-        if not alternatives and option and "." not in f"{name}{option}":
-            alternatives = [f"`{option}`"]
-        question = f"Did you mean {join_alternatives(alternatives)}?" if alternatives else ""
+        spelling = name.replace("-", "_")
+        synonym, option = find_synonym(flag), parser.find_meant_option(f"--{spelling}")
+        meanings = [synonym] if synonym else [f"--{word}" for word in _find_meant_options(spelling, names, values)]
+        if not meanings and option and "." not in f"{name}{option}":
+            meanings = [option]
+        question = f"Did you mean {join_alternatives([f'`{meaning}`' for meaning in meanings])}?" if meanings else ""
         return f"{flag}: no such option. {question or f'`{parser.prog} --help` lists those that there are.'}"
     return None
 
@@ -92,8 +93,8 @@ def _may_exist(name: str, options: Sequence[str]) -> bool:
         *UNTOLD_OPTIONS,
     }:
         return False
-    places = (".".join(parts[:length]) for length in range(len(parts) - 1, 0, -1))
-    section = next((place for place in places if place in CLOSED_SECTIONS), None)
+    prefixes = (".".join(parts[:length]) for length in range(len(parts) - 1, 0, -1))
+    section = next((prefix for prefix in prefixes if prefix in CLOSED_SECTIONS), None)
     if section is None:
         return True
     setting = f"{section}.{parts[section.count('.') + 1]}"
@@ -101,7 +102,7 @@ def _may_exist(name: str, options: Sequence[str]) -> bool:
 
 
 def _find_meant_options(name: str, names: Sequence[str], values: Mapping[str, Any]) -> Sequence[str]:
-    """Return the options that an unknown one may mean: by a word of other trainers, by its spelling, by its last part.
+    """Return the options that an unknown one may mean: by its spelling, by an operator, by its last part.
 
     Args:
         name: Name of the unknown option.
@@ -112,8 +113,6 @@ def _find_meant_options(name: str, names: Sequence[str], values: Mapping[str, An
     head, *inner_parts = name.split(".")
     tail = name.rpartition(".")[2]
     heads = [option.partition(".")[0] for option in names]
-    if tail in OPTION_SYNONYMS:
-        return [OPTION_SYNONYMS[tail]]
     if inner_parts and (close := _repair_parts([head, *inner_parts], names)):
         return [close]
     if not find_closest_name(head, heads) and (entry := find_closest_name(head, _list_stack_names(values), 0.75)):
